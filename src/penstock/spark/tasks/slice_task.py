@@ -114,8 +114,17 @@ class SliceTask:
             self._reporter.ignored_metadata(each.tp, each.start, str(error))
         epoch = self._dispatch.assign(each.tp, each.start, each.metadata, finished)
         epoch.number = each.epoch
-        epoch.failures.update({offset: failures for offset, (failures, _) in each.waiting.items() if failures})
+        for offset, wait in each.waiting.items():
+            if wait.failures:
+                epoch.failures[offset] = wait.failures
+            if wait.suspected_at is not None:
+                epoch.suspected_at[offset] = wait.suspected_at - self._clocks_differ
         return epoch
+
+    @property
+    def _clocks_differ(self) -> float:
+        """How far the wall clock is ahead of the clock of timers."""
+        return self.wall_clock() - self.clock()
 
     # What is done.
 
@@ -137,13 +146,16 @@ class SliceTask:
         waiting: dict[int, Wait] = {}
         for (where, offset), due in self._due.items():
             if where == tp and epoch.tracker.is_unfinished(offset):
-                waiting[offset] = epoch.failures.get(offset, 0), due
+                suspected_at = epoch.suspected_at.get(offset)
+                if suspected_at is not None:
+                    suspected_at += self._clocks_differ
+                waiting[offset] = Wait(epoch.failures.get(offset, 0), due, suspected_at)
         if epoch.tracker.unfinished > len(waiting) and not self._all_wait:
             # Time was over before these records were begun: the next slice reads them again.
             read_to = next(at for at in range(point, read_to) if at not in waiting and epoch.tracker.is_unfinished(at))
         again_at = self._again_at.get(tp, 0.0)
         if isinstance(self.circuit, PausingCircuit) and self.circuit.is_open:
-            again_at = max(again_at, self.wall_clock() + self.circuit.probe_at - self.clock())
+            again_at = max(again_at, self.circuit.probe_at + self._clocks_differ)
         return Reached(point, metadata, max(point, read_to), waiting, again_at)
 
     # The run.
@@ -230,7 +242,6 @@ class SliceTask:
         if not waiting:
             self._dispatch.deliver(tp, batch, excesses)
             return
-        late = self.wall_clock() - self.clock()  # from the wall clock to the clock of timers
         ahead: list[AnyRecord] = []
         for message in batch:
             offset = MESSAGES.offset_of(message)
@@ -239,9 +250,9 @@ class SliceTask:
                 continue
             self._dispatch.deliver(tp, ahead, excesses)
             ahead, excesses = [], {}
-            due = waiting[offset][1]
+            due = waiting[offset].due
             self._due[tp, offset] = due
-            self._dispatch.deliver_later(tp, message, due - late)
+            self._dispatch.deliver_later(tp, message, due - self._clocks_differ)
         self._dispatch.deliver(tp, ahead, excesses)
 
     def _deliver_returned(self, tp: TopicPartition, batch: Sequence[AnyRecord], excesses: Mapping[int, int]) -> None:
