@@ -2,6 +2,7 @@
 
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,14 +11,16 @@ import pytest
 from cli_helpers import Joined
 from kafka_helpers import WAIT_SECONDS, MakeTopic, committed, produce, read_values
 from penstock import App, Reject
+from penstock.core.failures.outcome import DependencyUnavailable
 from penstock.core.progress.slices import Slice
 from penstock.errors import HandlerError, ServerError
 from penstock.kafka import Cluster
 from penstock.kafka.client.transactions import Transaction, group_metadata
 from penstock.spark.driver.packing import pack
 from penstock.spark.halted_task import HaltedTaskError
-from penstock.spark.tasks import worker_state
+from penstock.spark.tasks import slice_task, worker_state
 from penstock.spark.tasks.run_slices import DriverMembership, run_slices
+from penstock.spark.tasks.slice_reader import SliceReader
 from penstock.spark.tasks.slice_result import SliceResult
 
 RECORDS = 20
@@ -205,6 +208,41 @@ def test_at_most_once_commits_first_and_never_again(tasks: Tasks, cluster: Clust
     Held.go_on.set()
     thread.join(WAIT_SECONDS)
     assert found[0].counts.read == RECORDS
+
+
+class Away:
+    until = 0.0
+
+
+def needs_a_service(value: int) -> int:
+    if value == 5 and time.monotonic() < Away.until:
+        raise DependencyUnavailable("the registry is away", 1.5)
+    return value
+
+
+def test_at_most_once_handles_all_that_it_has_committed_after_a_service_was_away(tasks: Tasks) -> None:
+    Away.until = time.monotonic() + 1.0
+    result = tasks.run(needs_a_service, delivery="at-most-once")
+    assert result.error is None
+    assert result.counts.read == RECORDS
+    assert sorted(tasks.outputs()) == [*range(RECORDS)]
+
+
+def test_at_most_once_handles_all_that_it_has_committed_after_the_broker_was_silent(
+    tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, silent_until = SliceReader.read, time.monotonic() + 1.0
+
+    def silent_at_first(self: SliceReader, limit: int, seconds: float) -> Any:
+        if time.monotonic() < silent_until:
+            time.sleep(0.05)
+            return []
+        return read(self, limit, seconds)
+
+    monkeypatch.setattr(SliceReader, "read", silent_at_first)
+    monkeypatch.setattr(slice_task, "_SILENT_SECONDS", 0.2)
+    result = tasks.run(echo, delivery="at-most-once")
+    assert (result.error, result.counts.read) == (None, RECORDS)
 
 
 def test_an_offset_in_an_open_transaction_is_waited_for(cluster: Cluster, group: str, make_topic: MakeTopic) -> None:

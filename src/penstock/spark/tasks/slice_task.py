@@ -187,7 +187,7 @@ class SliceTask:
                 self._dispatch.stop_lingering()
             handed_out = self._hand_out()
             left = self._left
-            if not left and (reader.is_done or now - heard > _SILENT_SECONDS):
+            if not left and (reader.is_done or (now - heard > _SILENT_SECONDS and self._may_end_early)):
                 return
             if not handed_out and self._only_waits(deadline, reads=room > 0):
                 # While the breaker pauses, records that were not begun are read again when it tries one.
@@ -200,8 +200,13 @@ class SliceTask:
         """How many records are read and not finished."""
         return self._delivered.records - self._dispatch.settled
 
+    @property
+    def _may_end_early(self) -> bool:
+        """Whether another slice handles the rest. With at-most-once, all of this one is committed already."""
+        return not self.handler.is_at_most_once
+
     def _only_waits(self, deadline: float, *, reads: bool) -> bool:
-        if self._works or (reads and not self.reader.is_done):
+        if not self._may_end_early or self._works or (reads and not self.reader.is_done):
             return False
         due = self._dispatch.next_due()
         return due is not None and due > min(deadline, self.clock() + _LONG_WAIT_SECONDS)
