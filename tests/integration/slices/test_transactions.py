@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import psutil
 import pytest
 
 from cli_helpers import Joined
@@ -208,6 +209,23 @@ def test_at_most_once_commits_first_and_never_again(tasks: Tasks, cluster: Clust
     Held.go_on.set()
     thread.join(WAIT_SECONDS)
     assert found[0].counts.read == RECORDS
+
+
+@pytest.mark.parametrize("delivery", ["at-least-once", "exactly-once"])
+def test_clients_of_slices_that_failed_end_at_once(
+    delivery: str, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ServerError("The broker is away.", hint="Wait.")
+
+    threads = psutil.Process().num_threads
+    monkeypatch.setattr(SliceReader, "read", broken)
+    counts = []
+    for _ in range(6):
+        result = tasks.run(echo, delivery=delivery)
+        assert isinstance(result.error, ServerError)
+        counts.append(threads())
+    assert max(counts[1:]) - counts[0] < 3
 
 
 class Away:

@@ -124,6 +124,10 @@ class PlainOutputs:
         alone = self._make_alone()
         return [each for each in refused if not self._send_alone(alone, *each)]
 
+    def close(self) -> None:
+        """Let go of the producer, which may be broken. Its threads would live until Python looks for cycles."""
+        del self._producer
+
     def _produce(self, out: ProducerRecord, on_error: Callable[..., None]) -> KafkaError | None:
         """Give the record to the client, when it has room. Returns why it does not take it."""
         while True:
