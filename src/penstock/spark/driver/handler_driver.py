@@ -173,6 +173,7 @@ class HandlerDriver:
         for tp in tps:
             self._unresolved.pop(tp, None)
             self._uncommitted.forget(tp)
+            self._owners.pop(tp, None)  # another owner fences the producer that this worker keeps
             partition = self._partitions.pop(tp, None)
             if partition is not None:
                 self._left[tp] = partition.position
