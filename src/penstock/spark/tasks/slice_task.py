@@ -42,8 +42,7 @@ MEMBER = "spark"
 """The member name in events of records: the driver is the member, and tasks work for it."""
 
 # How long a read waits for a first record, and how long it waits while workers are busy.
-_POLL_SECONDS = 0.05
-_BUSY_POLL_SECONDS = 0.005
+_POLL_SECONDS, _BUSY_POLL_SECONDS = 0.05, 0.005
 # How often the task collects outcomes of workers that are in the middle of a bundle. If a worker takes longer than
 # this, other workers get the rest of its bundle.
 _COLLECT_SECONDS = 0.05
@@ -90,6 +89,8 @@ class SliceTask:
             self._concurrency = RunningConcurrency(handler, self._dispatch, self._reporter, self.auto, self.clock)
             self._concurrency.attach(self.workers)
         self._breaker = BreakerWatch(self.circuit, self._reporter, self.clock)
+        self._may_end_early = not handler.is_at_most_once  # then all of the slice is committed already
+        self._clocks_differ = self.wall_clock() - self.clock()
         self._slices = {each.tp: each for each in self.slices}
         self._epochs = {each.tp: self._begin(each) for each in self.slices}
         self._delivered = HandedOver()
@@ -120,11 +121,6 @@ class SliceTask:
             if wait.suspected_at is not None:
                 epoch.suspected_at[offset] = wait.suspected_at - self._clocks_differ
         return epoch
-
-    @property
-    def _clocks_differ(self) -> float:
-        """How far the wall clock is ahead of the clock of timers."""
-        return self.wall_clock() - self.clock()
 
     # What is done.
 
@@ -199,11 +195,6 @@ class SliceTask:
     def _left(self) -> int:
         """How many records are read and not finished."""
         return self._delivered.records - self._dispatch.settled
-
-    @property
-    def _may_end_early(self) -> bool:
-        """Whether another slice handles the rest. With at-most-once, all of this one is committed already."""
-        return not self.handler.is_at_most_once
 
     def _only_waits(self, deadline: float, *, reads: bool) -> bool:
         if not self._may_end_early or self._works or (reads and not self.reader.is_done):
