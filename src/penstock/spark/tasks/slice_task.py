@@ -245,7 +245,7 @@ class SliceTask:
                 ahead.append(message)
                 continue
             self._dispatch.deliver(tp, ahead, excesses)
-            ahead, excesses = [], {}
+            ahead = []
             due = waiting[offset].due
             self._due[tp, offset] = due
             self._dispatch.deliver_later(tp, message, due - self._clocks_differ)

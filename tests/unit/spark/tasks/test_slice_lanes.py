@@ -325,3 +325,17 @@ def test_an_interruption_of_a_worker_halts_the_task() -> None:
 
     with pytest.raises(HandlerError, match=r"handle failed on .*: KeyboardInterrupt"):
         RealTask(declare(handle, order="none", dead_letter="dlq"), keyed(1, 1))
+
+
+def test_large_values_that_are_finished_are_not_in_flight_behind_a_record_that_waits() -> None:
+    def handle(value: bytes, record: Record) -> None:
+        if record.offset == 0 and record.attempt == 1:
+            raise OSError("away")
+
+    large = b"x" * 200_000
+    first, more = source(b"1", *[large] * 9), source(*[large] * 5, first=10)
+    retry = Retry(attempts=3, first="10s", jitter=0)
+    handler = declare(handle, order="none", concurrency=1, retry=retry, max_in_flight_bytes=1_000_000)
+    task = Task(handler, first, more)
+    assert task.counts == Counts(read=15)
+    assert task.slept == [10.0], "not until the end of the slice"
