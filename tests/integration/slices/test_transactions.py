@@ -11,7 +11,7 @@ import pytest
 
 from cli_helpers import Joined
 from kafka_helpers import WAIT_SECONDS, MakeTopic, committed, produce, read_values
-from penstock import App, Reject
+from penstock import App, Out, Reject
 from penstock.core.failures.outcome import DependencyUnavailable
 from penstock.core.progress.slices import Slice
 from penstock.errors import HandlerError, ServerError
@@ -55,6 +55,11 @@ def fails(value: int) -> int:
 
 def large(value: int) -> bytes:
     return random.Random(value).randbytes(3_000_000) if value == 5 else b"%d" % value
+
+
+def to_two_partitions(value: int) -> Out:
+    """The output topic has one partition."""
+    return Out(b"0", partition=value % 2)
 
 
 class Tasks:
@@ -197,6 +202,14 @@ def test_without_a_transaction_an_output_that_is_too_large_becomes_a_dead_letter
     assert isinstance(refused.error, HandlerError)
     assert "OutputRefused" in refused.error.problem
     assert refused.reached is None
+
+
+@pytest.mark.parametrize("delivery", ["at-least-once", "exactly-once"])
+def test_equal_outputs_to_a_partition_that_does_not_exist_become_dead_letters(delivery: str, tasks: Tasks) -> None:
+    result = tasks.run(to_two_partitions, delivery=delivery)
+    assert (result.counts.read, result.counts.written, result.counts.dead_lettered) == (20, 10, 10)
+    assert tasks.outputs() == [0] * 10
+    assert sorted(int(value or b"") for value in read_values(tasks.brokers, tasks.dlq)) == [*range(1, RECORDS, 2)]
 
 
 def test_at_most_once_commits_first_and_never_again(tasks: Tasks, cluster: Cluster) -> None:
