@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from penstock import App
+from penstock.app.resources import AsyncPartitionResources
 from penstock.core.progress.slices import Slice
 from penstock.spark.tasks import task_resources
 from penstock.spark.tasks.task_resources import TaskResources
@@ -42,6 +43,7 @@ def test_an_async_resource_that_closes_slowly_holds_up_no_slice_for_ever(
     resources = TaskResources(app.wired_handlers()[0], "worker")
     resources.begin([Slice(TP, 0, 1, epoch=1)], {})
     partitions = resources.on_loop(loop).wiring.partitions
+    assert isinstance(partitions, AsyncPartitionResources)
 
     async def use() -> None:
         async with partitions.use(TP):
