@@ -19,6 +19,7 @@ from penstock import App, Retry
 from penstock.core.reports import events
 from penstock.devkit import Embedded, UpOptions
 from penstock.kafka import Cluster
+from penstock.kafka.client.transactions import Transaction, group_metadata, transactional_id
 from penstock.spark.tasks import worker_state
 from thread_jobs import OnThreads, Start, no_spark, run_on_threads
 
@@ -173,3 +174,25 @@ def test_a_second_driver_that_starts_in_the_middle_of_slices_doubles_nothing(
         wait_for(lambda: committed(cluster, group, source) == {0: 10, 1: 10}, "the work of both")
         second.stop()
     assert outputs(brokers, group) == list(range(20))
+
+
+def test_a_partition_that_comes_back_gets_a_new_producer_because_its_owner_meanwhile_has_fenced_the_old_one(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, start: Start
+) -> None:
+    source = make_topic(2)
+    app = app_of(group, source, unsteady, delivery="exactly-once")
+    with start(app) as running_app:
+        for partition in range(2):
+            produce(brokers, source, [partition], partition=partition)
+        wait_for(lambda: committed(cluster, group, source) == {0: 1, 1: 1}, "the first slices")
+        with closing(Joined(brokers, group, source, **COOPERATIVE)):
+            (revoked,) = of_kind(running_app.events, events.Revoked)
+            name = transactional_id(group, source, revoked.partition)
+            outside = group_metadata(brokers, group, settings={})
+            Transaction(brokers, name, group=outside, settings={}).fence()
+        wait_for(lambda: len(of_kind(running_app.events, events.Assigned)) == 3, "the partition that comes back")
+        for partition in range(2):
+            produce(brokers, source, [2 + partition], partition=partition)
+        wait_for(lambda: committed(cluster, group, source) == {0: 2, 1: 2}, "the slices afterwards")
+        assert not of_kind(running_app.events, events.Restarting)
+    assert outputs(brokers, group) == [0, 1, 2, 3]

@@ -2,22 +2,26 @@
 
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import psutil
 import pytest
 
 from cli_helpers import Joined
 from kafka_helpers import WAIT_SECONDS, MakeTopic, committed, produce, read_values
-from penstock import App, Reject
+from penstock import App, Out, Reject
+from penstock.core.failures.outcome import DependencyUnavailable
 from penstock.core.progress.slices import Slice
 from penstock.errors import HandlerError, ServerError
 from penstock.kafka import Cluster
 from penstock.kafka.client.transactions import Transaction, group_metadata
 from penstock.spark.driver.packing import pack
 from penstock.spark.halted_task import HaltedTaskError
-from penstock.spark.tasks import worker_state
+from penstock.spark.tasks import slice_task, worker_state
 from penstock.spark.tasks.run_slices import DriverMembership, run_slices
+from penstock.spark.tasks.slice_reader import SliceReader
 from penstock.spark.tasks.slice_result import SliceResult
 
 RECORDS = 20
@@ -51,6 +55,11 @@ def fails(value: int) -> int:
 
 def large(value: int) -> bytes:
     return random.Random(value).randbytes(3_000_000) if value == 5 else b"%d" % value
+
+
+def to_two_partitions(value: int) -> Out:
+    """The output topic has one partition."""
+    return Out(b"0", partition=value % 2)
 
 
 class Tasks:
@@ -195,6 +204,14 @@ def test_without_a_transaction_an_output_that_is_too_large_becomes_a_dead_letter
     assert refused.reached is None
 
 
+@pytest.mark.parametrize("delivery", ["at-least-once", "exactly-once"])
+def test_equal_outputs_to_a_partition_that_does_not_exist_become_dead_letters(delivery: str, tasks: Tasks) -> None:
+    result = tasks.run(to_two_partitions, delivery=delivery)
+    assert (result.counts.read, result.counts.written, result.counts.dead_lettered) == (20, 10, 10)
+    assert tasks.outputs() == [0] * 10
+    assert sorted(int(value or b"") for value in read_values(tasks.brokers, tasks.dlq)) == [*range(1, RECORDS, 2)]
+
+
 def test_at_most_once_commits_first_and_never_again(tasks: Tasks, cluster: Cluster) -> None:
     found: list[SliceResult] = []
     thread = threading.Thread(target=lambda: found.append(tasks.run(stuck, delivery="at-most-once")))
@@ -205,6 +222,58 @@ def test_at_most_once_commits_first_and_never_again(tasks: Tasks, cluster: Clust
     Held.go_on.set()
     thread.join(WAIT_SECONDS)
     assert found[0].counts.read == RECORDS
+
+
+@pytest.mark.parametrize("delivery", ["at-least-once", "exactly-once"])
+def test_clients_of_slices_that_failed_end_at_once(
+    delivery: str, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ServerError("The broker is away.", hint="Wait.")
+
+    threads = psutil.Process().num_threads
+    monkeypatch.setattr(SliceReader, "read", broken)
+    counts = []
+    for _ in range(6):
+        result = tasks.run(echo, delivery=delivery)
+        assert isinstance(result.error, ServerError)
+        counts.append(threads())
+    assert max(counts[1:]) - counts[0] < 3
+
+
+class Away:
+    until = 0.0
+
+
+def needs_a_service(value: int) -> int:
+    if value == 5 and time.monotonic() < Away.until:
+        raise DependencyUnavailable("the registry is away", 1.5)
+    return value
+
+
+def test_at_most_once_handles_all_that_it_has_committed_after_a_service_was_away(tasks: Tasks) -> None:
+    Away.until = time.monotonic() + 1.0
+    result = tasks.run(needs_a_service, delivery="at-most-once")
+    assert result.error is None
+    assert result.counts.read == RECORDS
+    assert sorted(tasks.outputs()) == [*range(RECORDS)]
+
+
+def test_at_most_once_handles_all_that_it_has_committed_after_the_broker_was_silent(
+    tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, silent_until = SliceReader.read, time.monotonic() + 1.0
+
+    def silent_at_first(self: SliceReader, limit: int, seconds: float) -> Any:
+        if time.monotonic() < silent_until:
+            time.sleep(0.05)
+            return []
+        return read(self, limit, seconds)
+
+    monkeypatch.setattr(SliceReader, "read", silent_at_first)
+    monkeypatch.setattr(slice_task, "_SILENT_SECONDS", 0.2)
+    result = tasks.run(echo, delivery="at-most-once")
+    assert (result.error, result.counts.read) == (None, RECORDS)
 
 
 def test_an_offset_in_an_open_transaction_is_waited_for(cluster: Cluster, group: str, make_topic: MakeTopic) -> None:

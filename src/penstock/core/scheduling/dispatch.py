@@ -174,9 +174,9 @@ class Dispatch:
             self.in_flight.settled += len(records) - len(fresh)
             wanted = set(fresh)
             records = [record for record, offset in zip(records, offsets, strict=True) if offset in wanted]
-            excesses = {offset: excess for offset, excess in excesses.items() if offset in wanted}
         if excesses:
-            self.in_flight.excess += epoch.large_values.add(excesses)
+            taken = {offset: excesses[offset] for offset in fresh if offset in excesses}
+            self.in_flight.excess += epoch.large_values.add(taken)
         if epoch.gate is None:
             self._schedule.deliver(epoch, records)
         else:

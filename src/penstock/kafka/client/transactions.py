@@ -107,6 +107,10 @@ class Transaction:
                 self._call(self._producer.abort_transaction, _ABORT_SECONDS)
         self._began = None
 
+    def close(self) -> None:
+        """End the client and its threads now; nothing may be called afterwards. An open transaction is not aborted."""
+        del self._producer
+
     def fence(self) -> None:
         with _Catching() as caught:
             self._call(self._producer.init_transactions, _INIT_SECONDS)

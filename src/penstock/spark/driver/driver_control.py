@@ -35,8 +35,9 @@ class DriverControl:
         elif command.action == "resume":
             self.paused.resume(command.partitions)
         else:
-            self.changes = {**self.changes, **command.changes}
             self.handler = changed_handler(command, self.handler)
+            # Not those of the command, which may be texts, such as rate=none.
+            self.changes = {**self.changes, **{name: getattr(self.handler, name) for name in command.changes}}
 
     @property
     def state(self) -> HandlerState:

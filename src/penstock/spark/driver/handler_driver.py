@@ -37,8 +37,7 @@ from penstock.spark.tasks.slice_result import SliceResult
 # The longest wait for the end of a job; between two waits the thread serves the Kafka client.
 _TURN_SECONDS = 0.05
 # How often to ask for the ends of the logs; sooner for partitions whose slice has just ended.
-_ENDS_SECONDS = 0.2
-_SOON_SECONDS = 0.05
+_ENDS_SECONDS, _SOON_SECONDS = 0.2, 0.05
 # How often to look at other members' progress and to report one's own.
 _LOOK_SECONDS = 1.0
 
@@ -173,6 +172,7 @@ class HandlerDriver:
         for tp in tps:
             self._unresolved.pop(tp, None)
             self._uncommitted.forget(tp)
+            self._owners.pop(tp, None)  # another owner fences the producer that this worker keeps
             partition = self._partitions.pop(tp, None)
             if partition is not None:
                 self._left[tp] = partition.position

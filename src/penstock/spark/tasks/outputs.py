@@ -94,19 +94,19 @@ class PlainOutputs:
 
     def write(self, epoch: Epoch, records: list[AnyRecord], outputs: list[ProducerRecord]) -> None:
         # One callback for all: to make one for each output takes longer than all else that an output costs.
-        on_error = partial(self._on_error, epoch, records, outputs)
+        written = _WrittenOutputs(epoch, records, outputs)
+        on_error = partial(self._on_error, written)
         produce = self._producer.produce
         for index, out in enumerate(outputs):
+            if out.headers or out.timestamp_ms or out.partition >= 0:
+                self.send([self._send_of(epoch, records[index], out)])
+                continue
             try:
-                if out.headers or out.timestamp_ms:
-                    refusal = self._produce(out, on_error)
-                else:
-                    produce(out.topic, out.value, out.key, out.partition, on_error)
-                    continue
+                produce(out.topic, out.value, out.key, -1, on_error)
             except (BufferError, KafkaException):
                 refusal = self._produce(out, on_error)
-            if refusal is not None:
-                self._refuse(epoch, records[index], out, refusal)
+                if refusal is not None:
+                    self._refuse(written, out.topic, out.key, out.value, refusal)
         self._producer.poll(0)
 
     def send(self, together: Sequence[Send]) -> None:
@@ -124,6 +124,10 @@ class PlainOutputs:
         alone = self._make_alone()
         return [each for each in refused if not self._send_alone(alone, *each)]
 
+    def close(self) -> None:
+        """Let go of the producer, which may be broken. Its threads would live until Python looks for cycles."""
+        del self._producer
+
     def _produce(self, out: ProducerRecord, on_error: Callable[..., None]) -> KafkaError | None:
         """Give the record to the client, when it has room. Returns why it does not take it."""
         while True:
@@ -137,26 +141,17 @@ class PlainOutputs:
             else:
                 return None
 
-    def _on_error(
-        self,
-        epoch: Epoch,
-        records: Sequence[AnyRecord],
-        outputs: Sequence[ProducerRecord],
-        error: KafkaError,
-        message: Message,
-    ) -> None:
-        """Find the record whose output this is. Of equal outputs, it does not matter which one: the same is refused."""
-        refused = {id(send.outgoing) for send, _ in self._refused}
-        sought = message.topic(), message.key(), message.value()
-        for record, out in zip(records, outputs, strict=True):
-            if (out.topic, out.key, out.value) == sought and id(out) not in refused:
-                self._refuse(epoch, record, out, error)
-                return
-        raise LookupError(f"the client reports an output to {sought[0]} that this task did not write")
+    def _on_error(self, written: "_WrittenOutputs", error: KafkaError, message: Message) -> None:
+        self._refuse(written, message.topic(), message.key(), message.value(), error)
 
-    def _refuse(self, epoch: Epoch, record: AnyRecord, out: ProducerRecord, error: KafkaError) -> None:
+    def _refuse(
+        self, written: "_WrittenOutputs", topic: str | None, key: bytes | None, value: bytes | None, error: KafkaError
+    ) -> None:
+        self._on_refusal(self._send_of(written.epoch, *written.take(topic, key, value)), error)
+
+    def _send_of(self, epoch: Epoch, record: AnyRecord, out: ProducerRecord) -> Send:
         offset = self._offset_of(record)
-        self._on_refusal(Send(Attempt(epoch, record, offset, epoch.attempt_at(offset)), out), error)
+        return Send(Attempt(epoch, record, offset, epoch.attempt_at(offset)), out)
 
     def _on_refusal(self, send: Send, error: KafkaError, _message: object = None) -> None:
         self._refused.append((send, error))
@@ -168,6 +163,32 @@ class PlainOutputs:
         if error.code() not in BAD_RECORD:
             raise undeliverable(send, error, brokers=self._brokers)
         return any(_takes(alone, out) for out in forms_of(send))
+
+
+class _WrittenOutputs:
+    """Outputs that were written together, to find the records of those that are refused: reports do not name records.
+
+    Reports have topic, key and value, so outputs with anything else are not among these.
+    """
+
+    def __init__(self, epoch: Epoch, records: list[AnyRecord], outputs: list[ProducerRecord]) -> None:
+        self.epoch = epoch
+        self._records = records
+        self._outputs = outputs
+        self._left: dict[tuple[str | None, bytes | None, bytes | None], list[int]] | None = None
+
+    def take(self, topic: str | None, key: bytes | None, value: bytes | None) -> tuple[AnyRecord, ProducerRecord]:
+        """Take a record whose output this is, and the output. Of equal ones, each is as good: the same is refused."""
+        if self._left is None:
+            self._left = {}
+            for index, out in enumerate(self._outputs):
+                if not (out.headers or out.timestamp_ms or out.partition >= 0):
+                    self._left.setdefault((out.topic, out.key, out.value), []).append(index)
+        try:
+            index = self._left[topic, key, value].pop(0)
+        except LookupError:
+            raise LookupError(f"the client reports an output to {topic} that this task did not write") from None
+        return self._records[index], self._outputs[index]
 
 
 class DryOutputs:

@@ -54,11 +54,7 @@ def run_slices(packed: bytes, slices: Sequence[Slice], membership: DriverMembers
 
 def _at_least_once(state: WorkerState, slices: Sequence[Slice], membership: DriverMembership) -> list[SliceResult]:
     began = time.monotonic()
-    task, error = _handled(
-        state, slices, DryOutputs() if state.plan.handler.is_dry_run else _plain_outputs(state), membership
-    )
-    if error is not None and not isinstance(error, HandlerError):
-        state.drop_producer()
+    task, error = _handled_without_transaction(state, slices, membership)
     return _results(state, task, slices, error, began)
 
 
@@ -70,8 +66,7 @@ def _exactly_once(state: WorkerState, each: Slice, membership: DriverMembership)
     """
     began, tp = time.monotonic(), each.tp
     try:
-        transaction = state.transaction(tp, is_newest=membership.owners.get(tp) == state.name)
-        with transaction:
+        with state.open_transaction(tp, is_newest=membership.owners.get(tp) == state.name) as transaction:
             each = _from_committed(state, each)
             outputs = TransactionalOutputs(
                 transaction,
@@ -88,7 +83,7 @@ def _exactly_once(state: WorkerState, each: Slice, membership: DriverMembership)
             if (reached.position, reached.metadata) != (each.start, each.metadata):
                 offsets = {tp: (reached.position, reached.metadata)}
                 transaction.commit(offsets, group=membership.metadata)
-        state.keep_transaction(tp, transaction)
+            state.keep_transaction(tp, transaction)
         return _result(state, task, each, reached, began, is_committed=True)
     except PenstockError as error:
         state.facts.forget()
@@ -100,25 +95,33 @@ def _at_most_once(state: WorkerState, each: Slice, membership: DriverMembership)
     """Commit the end of the slice, and only then handle it. The transaction keeps other tasks from handling it too."""
     began, tp = time.monotonic(), each.tp
     try:
-        transaction = state.transaction(tp, is_newest=membership.owners.get(tp) == state.name)
-        with transaction:
+        with state.open_transaction(tp, is_newest=membership.owners.get(tp) == state.name) as transaction:
             each = replace(_from_committed(state, each), seconds=inf)
             if each.end > each.start:
                 transaction.commit({tp: (each.end, "")}, group=membership.metadata)
-        state.keep_transaction(tp, transaction)
+            state.keep_transaction(tp, transaction)
     except PenstockError as error:
         _leave_to_the_newer(error)
         return _failed(each, error, began)
-    task, halted = _handled(state, [each], _plain_outputs(state), membership)
+    task, halted = _handled_without_transaction(state, [each], membership)
     found = _results(state, task, [each], halted, began)[0]
     # Whatever happened, these records are not handled again.
     return replace(found, reached=Reached(each.end, "", each.end), is_committed=True)
 
 
-def _plain_outputs(state: WorkerState) -> PlainOutputs:
-    return PlainOutputs(
+def _handled_without_transaction(
+    state: WorkerState, slices: Sequence[Slice], membership: DriverMembership
+) -> tuple[SliceTask | None, PenstockError | None]:
+    if state.plan.handler.is_dry_run:
+        return _handled(state, slices, DryOutputs(), membership)
+    outputs = PlainOutputs(
         state.producer(), make_alone=state.alone_producer, offset_of=MESSAGES.offset_of, brokers=state.plan.brokers
     )
+    task, error = _handled(state, slices, outputs, membership)
+    if error is not None and not isinstance(error, HandlerError):
+        state.drop_producer()
+        outputs.close()
+    return task, error
 
 
 def _leave_to_the_newer(error: PenstockError) -> None:
@@ -145,8 +148,9 @@ def _handled(
     state: WorkerState, slices: Sequence[Slice], outputs: Outputs, membership: DriverMembership
 ) -> tuple[SliceTask | None, PenstockError | None]:
     """Run the slices. Returns the task, unless nothing of it counts, and the error that ended it."""
-    plan, consumer = state.plan, state.take_consumer()
+    plan = state.plan
     handler: Handler = replace(plan.handler, **membership.changes)
+    consumer, is_kept = state.take_consumer(), False
     try:
         state.resources.begin(slices, membership.owners)
         reader = SliceReader(consumer, slices, brokers=plan.brokers)
@@ -163,11 +167,15 @@ def _handled(
         )
         task.run()
         reader.close()
+        state.give_back(consumer)
+        is_kept = True
     except PenstockError as error:
         return None, error
     else:
-        state.give_back(consumer)
         return task, task.halted
+    finally:
+        if not is_kept:
+            state.discard(consumer)
 
 
 def _results(

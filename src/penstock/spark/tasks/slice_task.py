@@ -42,8 +42,7 @@ MEMBER = "spark"
 """The member name in events of records: the driver is the member, and tasks work for it."""
 
 # How long a read waits for a first record, and how long it waits while workers are busy.
-_POLL_SECONDS = 0.05
-_BUSY_POLL_SECONDS = 0.005
+_POLL_SECONDS, _BUSY_POLL_SECONDS = 0.05, 0.005
 # How often the task collects outcomes of workers that are in the middle of a bundle. If a worker takes longer than
 # this, other workers get the rest of its bundle.
 _COLLECT_SECONDS = 0.05
@@ -90,6 +89,8 @@ class SliceTask:
             self._concurrency = RunningConcurrency(handler, self._dispatch, self._reporter, self.auto, self.clock)
             self._concurrency.attach(self.workers)
         self._breaker = BreakerWatch(self.circuit, self._reporter, self.clock)
+        self._may_end_early = not handler.is_at_most_once  # then all of the slice is committed already
+        self._clocks_differ = self.wall_clock() - self.clock()
         self._slices = {each.tp: each for each in self.slices}
         self._epochs = {each.tp: self._begin(each) for each in self.slices}
         self._delivered = HandedOver()
@@ -114,7 +115,11 @@ class SliceTask:
             self._reporter.ignored_metadata(each.tp, each.start, str(error))
         epoch = self._dispatch.assign(each.tp, each.start, each.metadata, finished)
         epoch.number = each.epoch
-        epoch.failures.update({offset: failures for offset, (failures, _) in each.waiting.items() if failures})
+        for offset, wait in each.waiting.items():
+            if wait.failures:
+                epoch.failures[offset] = wait.failures
+            if wait.suspected_at is not None:
+                epoch.suspected_at[offset] = wait.suspected_at - self._clocks_differ
         return epoch
 
     # What is done.
@@ -137,13 +142,16 @@ class SliceTask:
         waiting: dict[int, Wait] = {}
         for (where, offset), due in self._due.items():
             if where == tp and epoch.tracker.is_unfinished(offset):
-                waiting[offset] = epoch.failures.get(offset, 0), due
+                suspected_at = epoch.suspected_at.get(offset)
+                if suspected_at is not None:
+                    suspected_at += self._clocks_differ
+                waiting[offset] = Wait(epoch.failures.get(offset, 0), due, suspected_at)
         if epoch.tracker.unfinished > len(waiting) and not self._all_wait:
             # Time was over before these records were begun: the next slice reads them again.
             read_to = next(at for at in range(point, read_to) if at not in waiting and epoch.tracker.is_unfinished(at))
         again_at = self._again_at.get(tp, 0.0)
         if isinstance(self.circuit, PausingCircuit) and self.circuit.is_open:
-            again_at = max(again_at, self.wall_clock() + self.circuit.probe_at - self.clock())
+            again_at = max(again_at, self.circuit.probe_at + self._clocks_differ)
         return Reached(point, metadata, max(point, read_to), waiting, again_at)
 
     # The run.
@@ -175,7 +183,7 @@ class SliceTask:
                 self._dispatch.stop_lingering()
             handed_out = self._hand_out()
             left = self._left
-            if not left and (reader.is_done or now - heard > _SILENT_SECONDS):
+            if not left and (reader.is_done or (now - heard > _SILENT_SECONDS and self._may_end_early)):
                 return
             if not handed_out and self._only_waits(deadline, reads=room > 0):
                 # While the breaker pauses, records that were not begun are read again when it tries one.
@@ -189,7 +197,7 @@ class SliceTask:
         return self._delivered.records - self._dispatch.settled
 
     def _only_waits(self, deadline: float, *, reads: bool) -> bool:
-        if self._works or (reads and not self.reader.is_done):
+        if not self._may_end_early or self._works or (reads and not self.reader.is_done):
             return False
         due = self._dispatch.next_due()
         return due is not None and due > min(deadline, self.clock() + _LONG_WAIT_SECONDS)
@@ -230,7 +238,6 @@ class SliceTask:
         if not waiting:
             self._dispatch.deliver(tp, batch, excesses)
             return
-        late = self.wall_clock() - self.clock()  # from the wall clock to the clock of timers
         ahead: list[AnyRecord] = []
         for message in batch:
             offset = MESSAGES.offset_of(message)
@@ -238,10 +245,10 @@ class SliceTask:
                 ahead.append(message)
                 continue
             self._dispatch.deliver(tp, ahead, excesses)
-            ahead, excesses = [], {}
-            due = waiting[offset][1]
+            ahead = []
+            due = waiting[offset].due
             self._due[tp, offset] = due
-            self._dispatch.deliver_later(tp, message, due - late)
+            self._dispatch.deliver_later(tp, message, due - self._clocks_differ)
         self._dispatch.deliver(tp, ahead, excesses)
 
     def _deliver_returned(self, tp: TopicPartition, batch: Sequence[AnyRecord], excesses: Mapping[int, int]) -> None:

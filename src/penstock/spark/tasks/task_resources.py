@@ -6,9 +6,10 @@ that moved to another worker, and for handlers that the worker forgets.
 
 import asyncio
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from typing import Any
 
 from penstock.app import Handler
 from penstock.app.resources import AsyncPartitionResources, AsyncResources, OpenResources, PartitionResources
@@ -48,8 +49,7 @@ class TaskResources:
         if isinstance(self._partitions, PartitionResources):
             self._partitions.close(stale)
         elif self._partitions is not None and self._of_loop is not None and self._partitions.has_any:
-            closing = asyncio.run_coroutine_threadsafe(self._partitions.close(stale), self._of_loop[0])
-            closing.result(_CLOSE_SECONDS)
+            _wait_for(self._partitions.close(stale), self._of_loop[0])
         if self._problems:
             raise self._problems.pop()
 
@@ -101,7 +101,7 @@ class TaskResources:
         """Close everything, because the worker forgets this handler."""
         if self._of_loop is not None:
             loop, resources, _ = self._of_loop
-            asyncio.run_coroutine_threadsafe(self._close_on_loop(resources), loop).result(_CLOSE_SECONDS)
+            _wait_for(self._close_on_loop(resources), loop)
         elif isinstance(self._partitions, PartitionResources):
             self._partitions.close()
         for each in self._of_threads:
@@ -113,3 +113,9 @@ class TaskResources:
         if isinstance(self._partitions, AsyncPartitionResources):
             await self._partitions.close()
         await resources.close()
+
+
+def _wait_for(closing: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> None:
+    """Wait for this, but not for ever: what closes slowly goes on closing, beside the next slices."""
+    with suppress(TimeoutError):
+        asyncio.run_coroutine_threadsafe(closing, loop).result(_CLOSE_SECONDS)

@@ -7,8 +7,8 @@ threads, so they are made once. They do not survive a fork; a forked process mak
 import os
 import pickle
 from collections import OrderedDict
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -87,6 +87,12 @@ class WorkerState:
     def give_back(self, consumer: Consumer) -> None:
         self._consumers.append(consumer)
 
+    @staticmethod
+    def discard(consumer: Consumer) -> None:
+        """Close a consumer that may be broken. Its threads would live until Python looks for cycles of objects."""
+        with suppress(KafkaException, RuntimeError):
+            consumer.close()
+
     def producer(self) -> Producer:
         if self._producer is None:
             self._producer = make_producer(
@@ -118,14 +124,28 @@ class WorkerState:
             count_partitions=self.cluster.require_topics,
         )
 
-    def transaction(self, tp: TopicPartition, *, is_newest: bool) -> Transaction:
+    @contextmanager
+    def open_transaction(self, tp: TopicPartition, *, is_newest: bool) -> Iterator[Transaction]:
         """Return the transactions of this partition, after all earlier producers of it are fenced.
 
         ``is_newest``: the last slice of this partition ran in this worker. Then its producer is still the newest one,
-        unless another task has fenced it meanwhile, which its commit finds out.
+        unless another task has fenced it meanwhile, which its commit finds out. At the end of the block, it is closed
+        unless ``keep_transaction`` was called.
         """
+        transaction = self._newest_transaction(tp, is_newest=is_newest)
+        try:
+            with transaction:
+                yield transaction
+        finally:
+            if self._transactions.get(tp) is not transaction:
+                transaction.close()
+
+    def _newest_transaction(self, tp: TopicPartition, *, is_newest: bool) -> Transaction:
         found = self._transactions.pop(tp, None)
-        if found is None or not is_newest:
+        if found is not None and not is_newest:
+            found.close()
+            found = None
+        if found is None:
             # The broker refuses a batch as a whole, so no batch may be larger than the smallest limit of a topic.
             smallest = min([_BATCH_SIZE, *self.facts.limits().values()])
             found = self._open(tp, {"batch.size": smallest, **_LARGE_BATCHES})
@@ -135,7 +155,7 @@ class WorkerState:
     def keep_transaction(self, tp: TopicPartition, transaction: Transaction) -> None:
         self._transactions[tp] = transaction
         while len(self._transactions) > _MOST_TRANSACTIONS:
-            self._transactions.popitem(last=False)
+            self._transactions.popitem(last=False)[1].close()
 
     def trial(self, tp: TopicPartition) -> Transaction:
         """Return a transaction to find out what the broker refuses; it is never committed."""
@@ -158,8 +178,9 @@ class WorkerState:
 
     def close(self) -> None:
         for consumer in self._consumers:
-            with suppress(KafkaException, RuntimeError):
-                consumer.close()
+            self.discard(consumer)
+        for transaction in self._transactions.values():
+            transaction.close()
         if self._producer is not None:
             self._producer.flush(_CLOSE_SECONDS)
         self.resources.close()

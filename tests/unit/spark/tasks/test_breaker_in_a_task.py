@@ -29,3 +29,17 @@ def test_an_outage_ends_slices_and_dead_letters_nothing(options: dict[str, objec
     kinds = [type(event) for event in task.events]
     assert kinds.count(BreakerOpened) == kinds.count(BreakerClosed) == 1
     assert len(task.slices) > 1
+
+
+@pytest.mark.parametrize("order", ["partition", "key", "none"])
+def test_a_record_that_always_fails_becomes_a_dead_letter_also_if_slices_are_short(order: str) -> None:
+    def handle(value: int) -> None:
+        if value == 1:
+            raise ConnectionError("down for this one")
+
+    breaker = Breaker(then="pause", probe="30s")
+    handler = declare(handle, dead_letter="dlq", breaker=breaker, order=order, concurrency=1)
+    records = source(*(b"%d" % number for number in range(3)), keys=[b"%d" % number for number in range(3)])
+    task = Task(handler, records, seconds=1.0)
+    assert task.counts == Counts(read=3, dead_lettered=1)
+    assert [row["topic"] for row in task.rows] == ["dlq"]

@@ -12,7 +12,7 @@ from confluent_kafka import Message
 
 from penstock import Record, Retry
 from penstock.core.progress.offset_map import decode
-from penstock.core.progress.slices import Reached
+from penstock.core.progress.slices import Reached, Wait
 from penstock.core.reports.record_counts import Counts
 from penstock.errors import HandlerError
 from spark_tasks import RealTask, Task, declare, source
@@ -242,7 +242,7 @@ def test_a_record_that_waits_long_ends_the_slice_and_keeps_its_attempts() -> Non
     task = Task(declare(handle, order="key", concurrency=1, retry=retry), keyed(6, 6))
     assert attempts == [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1), (5, 1), (1, 2), (1, 3)]
     assert [each.position for each in task.slices] == [1, 1, 6]
-    assert task.slices[0].waiting == {1: (1, 10.0)}
+    assert task.slices[0].waiting == {1: Wait(1, 10.0)}
     assert decode(1, task.slices[0].metadata) == [(2, 6)]
     assert task.slept == [10.0, 20.0]
 
@@ -325,3 +325,17 @@ def test_an_interruption_of_a_worker_halts_the_task() -> None:
 
     with pytest.raises(HandlerError, match=r"handle failed on .*: KeyboardInterrupt"):
         RealTask(declare(handle, order="none", dead_letter="dlq"), keyed(1, 1))
+
+
+def test_large_values_that_are_finished_are_not_in_flight_behind_a_record_that_waits() -> None:
+    def handle(value: bytes, record: Record) -> None:
+        if record.offset == 0 and record.attempt == 1:
+            raise OSError("away")
+
+    large = b"x" * 200_000
+    first, more = source(b"1", *[large] * 9), source(*[large] * 5, first=10)
+    retry = Retry(attempts=3, first="10s", jitter=0)
+    handler = declare(handle, order="none", concurrency=1, retry=retry, max_in_flight_bytes=1_000_000)
+    task = Task(handler, first, more)
+    assert task.counts == Counts(read=15)
+    assert task.slept == [10.0], "not until the end of the slice"
