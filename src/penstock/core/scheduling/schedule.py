@@ -120,7 +120,8 @@ class Schedule:
         is split into a lane for each key as soon as it could delay them: when a record is stuck or must be retried
         (``put_back``), or when records take longer.
         """
-        if self._order != "key" or self._batch or NOT_QUICK <= size < QUICK or self.rates.is_on:
+        size = 1 if self.rates.is_on else size  # a record that waits for its rate must hold up only its own key
+        if self._order != "key" or self._batch or NOT_QUICK <= size < QUICK:
             return
         for epoch in epochs:
             lanes = epoch.lanes
