@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock import App, Breaker, Record
+from penstock import App, Breaker, Record, by
 from penstock.core.reports.events import BreakerClosed, BreakerOpened, Retried
 from penstock.errors import ConfigError
 from penstock.testing import Bench
@@ -99,6 +99,40 @@ def test_errors_that_it_does_not_name_become_dead_letters_even_while_it_is_open(
     bench.advance("31s")
     assert bench.lag("orders") == 0
     assert len(bench.dead_letters("orders.dlq")) == 1
+
+
+def test_records_that_are_finished_without_a_call_are_no_success() -> None:
+    service = Service()
+    bench = Bench(app_of(service, dedupe=by.header("id", for_="1d")))
+    bench.produce("orders", 100, key="seen", headers={"id": "seen"})
+    bench.run_until_idle()
+    service.is_up = False
+    produce(bench, 20)
+    for _ in range(100):
+        bench.produce("orders", 100, key="seen", headers={"id": "seen"})
+        bench.advance("0.5s")
+    assert bench.dead_letters("orders.dlq") == []
+    assert len(bench.events_of(BreakerOpened)) == 1
+    service.is_up = True
+    bench.advance("31s")
+    assert bench.lag("orders") == 0
+    assert bench.dead_letters("orders.dlq") == []
+
+
+def test_a_record_that_has_expired_meanwhile_is_no_try() -> None:
+    service = Service()
+    bench = Bench(app_of(service, honor_times=True))
+    service.is_up = False
+    produce(bench, 20)
+    bench.advance("10s")
+    for number in range(1_000):
+        bench.produce("orders", number, key=f"other-{number}", expires="20s")
+    bench.advance("1m")
+    assert len(bench.events_of(BreakerClosed)) == 0
+    service.is_up = True
+    bench.advance("31s")
+    assert bench.lag("orders") == 0
+    assert sorted(set(service.calls)) == list(range(20))
 
 
 def test_in_batches_a_record_that_fails_goes_back_too() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from penstock.core.failures.breaker import Circuit
 from penstock.core.failures.outcome import (
     DONE,
+    WITHOUT_CALL,
     Delayed,
     Done,
     Duplicate,
@@ -174,6 +175,8 @@ class OutcomeRules:
                 finished.append(record)
                 self._count_finished(1)
                 _note_skipped(tried, outcome, effects)
+                if self._pausing is not None and isinstance(outcome, WITHOUT_CALL):
+                    self._pausing.learned_nothing(now)
             else:
                 delay = self._put_off(tried, outcome, effects, now)
                 if delay is not None:
