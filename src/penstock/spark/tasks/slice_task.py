@@ -21,7 +21,7 @@ from penstock.core.failures.breaker import Circuit
 from penstock.core.failures.outcome import DONE, Done, Failed, Outcome
 from penstock.core.failures.pausing_circuit import PausingCircuit
 from penstock.core.progress.offset_map import UnreadableMapError, decode
-from penstock.core.progress.slices import Reached, Slice, Wait
+from penstock.core.progress.slices import Reached, Slice
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event
 from penstock.core.reports.record_counts import Counts
@@ -35,6 +35,7 @@ from penstock.kafka import MESSAGES
 from penstock.kafka.client.refused_output import final_failure, undeliverable
 from penstock.spark.tasks.key_shares import own_share
 from penstock.spark.tasks.outputs import OutputList, Outputs
+from penstock.spark.tasks.record_waits import take_over, waits_of
 from penstock.spark.tasks.slice_reader import SliceReader
 from penstock.spark.tasks.workers import TaskWorkers
 
@@ -114,8 +115,13 @@ class SliceTask:
             self._reporter.ignored_metadata(each.tp, each.start, str(error))
         epoch = self._dispatch.assign(each.tp, each.start, each.metadata, finished)
         epoch.number = each.epoch
-        epoch.failures.update({offset: failures for offset, (failures, _) in each.waiting.items() if failures})
+        take_over(epoch, each.waiting, ahead=self._ahead)
         return epoch
+
+    @property
+    def _ahead(self) -> float:
+        """By how much the wall clock is ahead of the clock of timers."""
+        return self.wall_clock() - self.clock()
 
     # What is done.
 
@@ -134,10 +140,7 @@ class SliceTask:
         read_to = self.reader.read_to[tp]
         epoch.tracker.reach(read_to)
         point, metadata = self._dispatch.commits(known_too=True)[tp]
-        waiting: dict[int, Wait] = {}
-        for (where, offset), due in self._due.items():
-            if where == tp and epoch.tracker.is_unfinished(offset):
-                waiting[offset] = epoch.failures.get(offset, 0), due
+        waiting = waits_of(epoch, self._due, ahead=self._ahead)
         if epoch.tracker.unfinished > len(waiting) and not self._all_wait:
             # Time was over before these records were begun: the next slice reads them again.
             read_to = next(at for at in range(point, read_to) if at not in waiting and epoch.tracker.is_unfinished(at))
@@ -230,19 +233,18 @@ class SliceTask:
         if not waiting:
             self._dispatch.deliver(tp, batch, excesses)
             return
-        late = self.wall_clock() - self.clock()  # from the wall clock to the clock of timers
-        ahead: list[AnyRecord] = []
+        before: list[AnyRecord] = []
         for message in batch:
             offset = MESSAGES.offset_of(message)
             if offset not in waiting:
-                ahead.append(message)
+                before.append(message)
                 continue
-            self._dispatch.deliver(tp, ahead, excesses)
-            ahead, excesses = [], {}
-            due = waiting[offset][1]
+            self._dispatch.deliver(tp, before, excesses)
+            before, excesses = [], {}
+            due = waiting[offset].due
             self._due[tp, offset] = due
-            self._dispatch.deliver_later(tp, message, due - late)
-        self._dispatch.deliver(tp, ahead, excesses)
+            self._dispatch.deliver_later(tp, message, due - self._ahead)
+        self._dispatch.deliver(tp, before, excesses)
 
     def _deliver_returned(self, tp: TopicPartition, batch: Sequence[AnyRecord], excesses: Mapping[int, int]) -> None:
         """Deliver records of a retry topic, up to the first that is not due yet."""

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.progress.slices import PartitionSlices, Reached, common, plan
+from penstock.core.progress.slices import PartitionSlices, Reached, Wait, common, plan
 
 NOW = 1_000.0
 
@@ -58,14 +58,14 @@ def test_small_slices_share_tasks_where_there_are_too_many_and_large_ones_do_not
 def test_a_record_that_waits_does_not_hold_up_what_is_new_and_is_due_later() -> None:
     one = partition(0, end=10)
     planned(one)
-    one.finish(Reached(3, "map", 10, waiting={3: (1, NOW + 5)}), NOW)
+    one.finish(Reached(3, "map", 10, waiting={3: Wait(1, NOW + 5)}), NOW)
     assert planned(one) == []
     assert one.next_due() == NOW + 5
     one.end = 12
     (bundle,) = plan([one], NOW, free=1, slots=1, most=1_000, seconds=10.0, may_share=False)
     assert (bundle[0].start, bundle[0].end, bundle[0].metadata) == (3, 12, "map")
-    assert bundle[0].waiting == {3: (1, NOW + 5)}
-    one.finish(Reached(3, "map", 12, waiting={3: (1, NOW - 1)}), NOW)
+    assert bundle[0].waiting == {3: Wait(1, NOW + 5)}
+    one.finish(Reached(3, "map", 12, waiting={3: Wait(1, NOW - 1)}), NOW)
     assert planned(one) == [[(0, 3, 12)]], "it is due"
 
 

@@ -29,3 +29,16 @@ def test_an_outage_ends_slices_and_dead_letters_nothing(options: dict[str, objec
     kinds = [type(event) for event in task.events]
     assert kinds.count(BreakerOpened) == kinds.count(BreakerClosed) == 1
     assert len(task.slices) > 1
+
+
+@pytest.mark.parametrize("order", ["partition", "none"])
+def test_a_record_that_always_fails_becomes_a_dead_letter_also_if_slices_are_short(order: str) -> None:
+    def handle(value: int) -> None:
+        if value == 3:
+            raise ValueError("no address")
+
+    handler = declare(handle, dead_letter="dlq", breaker=Breaker(then="pause"), order=order, concurrency=1)
+    # As short as slices are if there are many partitions: the breaker doubts for longer.
+    task = Task(handler, source(*(b"%d" % number for number in range(6))), seconds=1.0)
+    assert [row["topic"] for row in task.rows] == ["dlq"]
+    assert BreakerOpened not in map(type, task.events)

@@ -12,7 +12,7 @@ from confluent_kafka import Message
 
 from penstock import Record, Retry
 from penstock.core.progress.offset_map import decode
-from penstock.core.progress.slices import Reached
+from penstock.core.progress.slices import Reached, Wait
 from penstock.core.reports.record_counts import Counts
 from penstock.errors import HandlerError
 from spark_tasks import RealTask, Task, declare, source
@@ -242,7 +242,7 @@ def test_a_record_that_waits_long_ends_the_slice_and_keeps_its_attempts() -> Non
     task = Task(declare(handle, order="key", concurrency=1, retry=retry), keyed(6, 6))
     assert attempts == [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1), (5, 1), (1, 2), (1, 3)]
     assert [each.position for each in task.slices] == [1, 1, 6]
-    assert task.slices[0].waiting == {1: (1, 10.0)}
+    assert task.slices[0].waiting == {1: Wait(1, 10.0)}
     assert decode(1, task.slices[0].metadata) == [(2, 6)]
     assert task.slept == [10.0, 20.0]
 
