@@ -151,8 +151,12 @@ class Epoch:
     @property
     def is_open(self) -> bool:
         """Whether it accepts fetched records. If not, they are dropped and will be fetched again."""
-        is_shut = self.gate is not None and self.gate.is_shut
-        return self.dispatching and not self.fetch_state.rewinding and not is_shut
+        return not self.is_ending and not self.fetch_state.rewinding
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the member gives it up: it starts no further record, except those that are committed already."""
+        return not self.dispatching or (self.gate is not None and self.gate.is_shut)
 
     def stop(self) -> None:
         """Start no further record, except those that are committed already (at most once).
