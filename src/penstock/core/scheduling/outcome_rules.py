@@ -77,7 +77,14 @@ class OutcomeRules:
         # By identity: this member may own the partition again, in a new epoch.
         return self._epochs.get(epoch.tp) is epoch
 
-    # Workers report.
+    # Workers get records, and report.
+
+    def begun(self, bundles: Iterable[Sequence[LaneRun]], circuit: PausingCircuit, now: float) -> None:
+        """Workers get these runs, and a breaker that pauses may doubt some of their records."""
+        for run in (run for bundle in bundles for run in bundle if run.epoch.suspected_at):
+            suspected_at = run.epoch.suspected_at
+            for offset in suspected_at.keys() & map(self._offset_of, run.records):
+                suspected_at[offset] = circuit.suspected_at(suspected_at[offset], now)
 
     def report(self, results: Iterable[Result], now: float) -> Effects:
         """Workers have these outcomes of runs."""
