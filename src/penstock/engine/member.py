@@ -246,7 +246,7 @@ class HandlerMember:
 
     @property
     def has_shared_rate(self) -> bool:
-        """Whether it divides a rate with the others of the group; a command may change that. Read it from any thread."""
+        """Whether it divides a rate with others of the group, which a command may change. Read it from any thread."""
         return self._dispatcher.rate.is_shared
 
     def ping_store(self) -> None:
