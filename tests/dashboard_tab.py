@@ -62,5 +62,5 @@ class Tab:
 
 
 def row_at(page: Page, rows: Locator, at: str) -> Locator:
-    """The row of the record at ``0:1``. A time such as 20:15 contains the same characters, so the cell must be equal."""
+    """The row of the record at ``0:1``. The cell must be equal: a time such as 20:15 contains the same characters."""
     return rows.filter(has=page.get_by_role("cell", name=at, exact=True))

@@ -135,7 +135,7 @@ class RealTask:
                 raise task.halted
             if at.position >= end:
                 return
-            due = min((wait.due for wait in at.waiting.values()), default=0.0)
+            due = min((each.due for each in at.waiting.values()), default=0.0)
             if at.again_at > self.clock():
                 self.sleep(at.again_at - self.clock())
             elif at.read_to >= end and due > self.clock():

@@ -48,6 +48,12 @@ class RunningRate:
         self.set(handler.rate)
 
     @property
+    def is_shared(self) -> bool:
+        """Whether the members of the group divide the rate. Any thread may read it."""
+        rate = self.rate
+        return rate is not None and rate.shared
+
+    @property
     def waiting(self) -> int:
         """How many records could begin if their rate let them. Those behind them in their lanes do not count."""
         return self._dispatch.waiting_for_rate

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from threading import get_ident
 from typing import TypeVar
 
-from penstock.core.failures.outcome import DONE, Failed, Outcome, Unfinished
+from penstock.core.failures.outcome import DONE, WITHOUT_CALL, Failed, Outcome, Unfinished
 from penstock.core.progress.lease import Lease
 from penstock.core.scheduling.effects import Result
 from penstock.core.scheduling.lanes import AnyRecord, LaneRun
@@ -119,8 +119,9 @@ class Work:
 
     @property
     def has_success(self) -> bool:
-        """Whether some attempt has succeeded."""
-        return any(not isinstance(outcome, Unfinished) for run in self._started for outcome in run.outcomes)
+        """Whether some call of the handler has succeeded."""
+        none = (Unfinished, *WITHOUT_CALL)
+        return any(not isinstance(outcome, none) for run in self._started for outcome in run.outcomes)
 
     @property
     def failed(self) -> int:

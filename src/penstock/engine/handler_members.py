@@ -120,7 +120,7 @@ class HandlerMembers:
 
     def count_partitions(self) -> None:
         """Count the partitions again by which members divide their rate, because topics can get more."""
-        if self._handler.rate is not None and self._handler.rate.shared:
+        if any(isinstance(member, HandlerMember) and member.has_shared_rate for member in self.members):
             self._shared.known_partitions.count = len(source_partitions(self._handler, self._cluster))
 
     def check_recreated_topics(self) -> None:

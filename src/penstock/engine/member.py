@@ -244,6 +244,11 @@ class HandlerMember:
         """Whether the member has had its first assignment, which may be empty. Read it from any thread."""
         return self._dispatcher.has_joined
 
+    @property
+    def has_shared_rate(self) -> bool:
+        """Whether it divides a rate with others of the group, which a command may change. Read it from any thread."""
+        return self._dispatcher.rate.is_shared
+
     def ping_store(self) -> None:
         """Raise a StoreError if the offset store cannot be used now. Call it from any thread; it may wait long."""
         if self._store_session is not None:

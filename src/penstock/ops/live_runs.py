@@ -1,5 +1,6 @@
 """Commands to the runs on this machine, as ``penstock pause``, the dashboard and ``penstock top`` send them."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,8 @@ from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError, PenstockError, StateError
 from penstock.ops.run_socket import ask_run
 from penstock.ops.runs import RegisteredRun, alive
+
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
 
 
 @dataclass(frozen=True)
@@ -66,5 +69,6 @@ def read_changes(given: Sequence[str]) -> dict[str, int | str]:
         name, equals, value = each.partition("=")
         if not equals or not name:
             raise ConfigError(f"{each!r} is not NAME=VALUE.", hint="Write what to set, such as concurrency=8.")
-        changes[name.strip()] = int(value) if value.strip().lstrip("-").isdecimal() else value.strip()
+        text = value.strip()
+        changes[name.strip()] = int(text) if _INTEGER.fullmatch(text) else text
     return changes

@@ -9,6 +9,7 @@ from penstock import App, Rate
 from penstock.app.record_adapter import RecordAdapter
 from penstock.app.reporter import Reporter
 from penstock.app.running_rate import RunningRate
+from penstock.core.failures.outcome import DONE
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event
 from penstock.core.scheduling.bundle_size import QUICK
@@ -114,6 +115,18 @@ def test_a_quick_handler_with_a_rate_keeps_a_lane_for_each_key() -> None:
     assert [run.lane.key for run in take(dispatch, 0.0, QUICK)] == [b"a", b"b"]
 
 
+def test_a_quick_handler_that_gets_a_rate_gets_a_lane_for_each_key() -> None:
+    dispatch = make_dispatch(order="key", concurrency=5)
+    dispatch.assign(TPS[0], 0)
+    dispatch.deliver(TPS[0], keyed(TPS[0], b"a", b"b"))
+    (run,) = take(dispatch, 0.0, QUICK)
+    assert run.lane.mixed
+    dispatch.report([(run, [DONE, DONE], True)], 0.0)
+    dispatch.deliver(TPS[0], keyed(TPS[0], b"a", b"a", b"b", b"c", first=2))
+    dispatch.set_rate(RateLimit(1.0, 1, lambda record: record.key))
+    assert [run.lane.key for run in take(dispatch, 0.0, QUICK)] == [b"a", b"b", b"c"]
+
+
 def test_with_a_rate_no_record_is_queued_for_a_busy_worker() -> None:
     member = Member(Rate(1_000, burst=1_000), 1)
     member.dispatch.set_concurrency(4, 2)
@@ -129,3 +142,22 @@ def test_lanes_of_a_lost_partition_wait_no_more() -> None:
     member.dispatch.close([TPS[1]])
     assert member.rate.waiting == 0
     assert member.dispatch.next_due() is None
+
+
+def test_a_lane_whose_records_are_fetched_again_still_waits_after_another_partition_is_lost() -> None:
+    dispatch = make_dispatch(order="key", concurrency=100, max_in_flight=8)
+    dispatch.set_rate(RateLimit(1.0, 1, lambda _record: "tenant"))
+    epoch, _ = dispatch.assign(TPS[0], 0), dispatch.assign(TPS[1], 0)
+    records = keyed(TPS[0], *(b"%d" % number for number in range(8)))
+    dispatch.deliver(TPS[0], records)
+    runs = take(dispatch, 0.0)
+    dispatch.balance(0.0)
+    (pause,), _ = dispatch.balance(1.0)
+    assert pause.rewind_to is not None
+    dispatch.rewound(TPS[0])
+    dispatch.close([TPS[1]])
+    dispatch.deliver(TPS[0], records[pause.rewind_to :])
+    for second in range(1, 9):
+        dispatch.report([(run, [DONE], True) for run in runs], float(second))
+        runs = take(dispatch, float(second))
+    assert epoch.tracker.commit_point == len(records)

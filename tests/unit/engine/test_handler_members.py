@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import Any, cast
 
-from penstock import App
+from penstock import App, Rate
 from penstock.engine.handler_members import HandlerMembers
+from penstock.engine.member import HandlerMember
 from penstock.kafka import Cluster
 
 MOVED, KEPT = ("orders", 0), ("orders", 1)
@@ -17,9 +18,10 @@ class TwoPartitions:
 
     def __init__(self) -> None:
         self.commits = {MOVED: 4}
+        self.partitions = 2
 
     def require_topics(self, names: Iterable[str]) -> dict[str, int]:
-        return dict.fromkeys(names, 2)
+        return dict.fromkeys(names, self.partitions)
 
     def topic_partitions(self, _topics: Iterable[str]) -> list[tuple[str, int]]:
         return []
@@ -47,3 +49,19 @@ def test_a_partition_that_moved_to_another_process_has_caught_up_when_that_proce
     members.check_caught_up()
     assert catch_up.unfinished == {KEPT}
     assert catch_up.have_finished([MOVED])
+
+
+def test_partitions_are_counted_for_a_rate_that_is_shared_since_a_command() -> None:
+    app, cluster = App("shop"), TwoPartitions()
+    app.consume("orders")(lambda _: None)
+    options: dict[str, Any] = {"per_record": False, "until_caught_up": False}
+    members = HandlerMembers(app.handlers[0], cast("Cluster", cluster), lambda _: None, **options)
+    known = members._shared.known_partitions
+    cluster.partitions = 8
+    members.count_partitions()
+    assert known.count == 2, "nothing needs it"
+    (member,) = members.members
+    assert isinstance(member, HandlerMember)
+    member._dispatcher.rate.set(Rate(10, shared=True))
+    members.count_partitions()
+    assert known.count == 8

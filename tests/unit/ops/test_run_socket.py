@@ -195,6 +195,8 @@ def test_a_run_that_has_no_socket_or_has_gone_says_so(home: Path) -> None:
 def test_arguments_of_the_command_line_are_read() -> None:
     assert read_partition("orders:3") == ("orders", 3)
     assert read_changes(["concurrency=8", "x=auto"]) == {"concurrency": 8, "x": "auto"}
+    digits = "9" * 5_000
+    assert read_changes(["rate=--5", f"concurrency={digits}"]) == {"rate": "--5", "concurrency": digits}
     for wrong in ("orders", ":3", "orders:x", "orders:-1"):
         with pytest.raises(ConfigError, match="is not a partition"):
             read_partition(wrong)

@@ -55,3 +55,18 @@ def test_it_runs_no_more_than_the_largest_number() -> None:
     bench.advance("2s")
     assert dependency.most == 10
     assert bench.lag("orders") == 0
+
+
+def test_calls_that_take_no_time_at_all_are_no_error() -> None:
+    app, called = App("shop"), []
+
+    @app.consume("orders", concurrency="auto", order="none")
+    def ship(order: Record) -> None:
+        called.append(order.offset)
+
+    bench = Bench(app)
+    for _ in range(20):
+        for _ in range(20):
+            bench.produce("orders", b"x")
+        bench.advance("1s")
+    assert len(called) == 400

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock import App, Breaker, Record
+from penstock import NO_RETRY, App, Breaker, Rate, Record, by
 from penstock.core.reports.events import BreakerClosed, BreakerOpened, Retried
 from penstock.errors import ConfigError
 from penstock.testing import Bench
@@ -101,6 +101,40 @@ def test_errors_that_it_does_not_name_become_dead_letters_even_while_it_is_open(
     assert len(bench.dead_letters("orders.dlq")) == 1
 
 
+def test_records_that_are_finished_without_a_call_are_no_success() -> None:
+    service = Service()
+    bench = Bench(app_of(service, dedupe=by.header("id", for_="1d")))
+    bench.produce("orders", 100, key="seen", headers={"id": "seen"})
+    bench.run_until_idle()
+    service.is_up = False
+    produce(bench, 20)
+    for _ in range(100):
+        bench.produce("orders", 100, key="seen", headers={"id": "seen"})
+        bench.advance("0.5s")
+    assert bench.dead_letters("orders.dlq") == []
+    assert len(bench.events_of(BreakerOpened)) == 1
+    service.is_up = True
+    bench.advance("31s")
+    assert bench.lag("orders") == 0
+    assert bench.dead_letters("orders.dlq") == []
+
+
+def test_a_record_that_has_expired_meanwhile_is_no_try() -> None:
+    service = Service()
+    bench = Bench(app_of(service, honor_times=True))
+    service.is_up = False
+    produce(bench, 20)
+    bench.advance("10s")
+    for number in range(1_000):
+        bench.produce("orders", number, key=f"other-{number}", expires="20s")
+    bench.advance("1m")
+    assert len(bench.events_of(BreakerClosed)) == 0
+    service.is_up = True
+    bench.advance("31s")
+    assert bench.lag("orders") == 0
+    assert sorted(set(service.calls)) == list(range(20))
+
+
 def test_in_batches_a_record_that_fails_goes_back_too() -> None:
     service = Service()
     app = App("shop")
@@ -161,5 +195,46 @@ def test_async_handlers_pause_too() -> None:
     assert len(bench.events_of(BreakerOpened)) == 1
     service.is_up = True
     bench.advance("31s")
+    assert bench.lag("orders") == 0
+    assert bench.dead_letters("orders.dlq") == []
+
+
+def test_where_few_records_arrive_one_that_always_fails_does_not_pause_the_others_for_ever() -> None:
+    app = App("shop")
+
+    @app.consume(
+        "orders", dead_letter="orders.dlq", order="key",
+        breaker=Breaker(then="pause", probe="30s", on=(ConnectionError,)),
+    )  # fmt: skip
+    def ship(order: int) -> None:
+        if order == 7:
+            raise ConnectionError("only this record names a host that does not exist")
+
+    bench = Bench(app)
+    for number in range(100):
+        bench.produce("orders", number, key=f"key-{number}")
+        bench.advance("10s")
+    assert [letter.offset for letter in bench.dead_letters("orders.dlq")] == [7]
+    assert len(bench.events_of(BreakerOpened)) == 3
+    assert bench.lag("orders") == 0
+
+
+def test_a_doubt_that_lasts_from_one_outage_to_the_next_is_no_reason() -> None:
+    service = Service()
+    bench = Bench(app_of(service, rate=Rate(1, per="1m", by="key"), retry=NO_RETRY))
+    service.is_up = False
+    bench.produce("orders", 0, key="waits for its rate")
+    bench.advance("1s")
+    service.is_up = True
+    for number in range(1, 31):
+        bench.produce("orders", number, key=f"key-{number}")
+        bench.advance("1s")
+    assert sorted(service.calls) == list(range(31)), "the first one waits for its second call"
+    service.is_up = False
+    bench.advance("1m")
+    assert service.calls.count(0) > 1
+    assert bench.dead_letters("orders.dlq") == []
+    service.is_up = True
+    bench.advance("10m")
     assert bench.lag("orders") == 0
     assert bench.dead_letters("orders.dlq") == []

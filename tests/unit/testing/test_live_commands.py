@@ -50,6 +50,21 @@ def test_a_paused_app_hands_out_nothing_commits_what_is_finished_and_resumes(opt
     assert bench.lag("orders") == 0
 
 
+@pytest.mark.parametrize("end", [Bench.rebalance, Bench.stop])
+def test_a_partition_that_a_paused_app_gives_up_is_not_fetched_once_more(end: Callable[[Bench], None]) -> None:
+    seen: list[int] = []
+    app = app_of(seen)
+    bench = Bench(app)
+    produce(bench, 1)
+    bench.run_until_idle()
+    app.pause()
+    produce(bench, 2, 3)
+    bench.run_until_idle()
+    end(bench)
+    assert seen == [1]
+    assert bench.events_of(Resumed) == []
+
+
 def test_finished_work_is_committed_while_the_app_is_paused() -> None:
     app, gate = App("shop"), asyncio.Event()
 

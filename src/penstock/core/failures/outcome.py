@@ -103,6 +103,10 @@ class Duplicate(Skipped):
     """The record is finished without a call of the handler: with ``dedupe=``, its id was handled before."""
 
 
+WITHOUT_CALL = (Expired, Duplicate)
+"""The outcomes of records that are finished without a call of the handler."""
+
+
 class Unfinished:
     """Base of the outcomes that do not finish the record: its lane waits until it is decided what follows."""
 

@@ -8,6 +8,10 @@ from penstock.core.text.durations import seconds
 
 # A record that would become a dead letter is tried once more after this time, to see whether others succeed meanwhile.
 _DOUBT_SECONDS = 1.0
+# A record that has opened the circuit so often, while each time another one has closed it, is the reason itself.
+_MOST_OPENINGS = 3
+# So many records are remembered that have opened it.
+_MOST_OPENERS = 1_000
 
 
 class PausingCircuit(Circuit):
@@ -15,7 +19,8 @@ class PausingCircuit(Circuit):
 
     Before a record becomes a dead letter, it is tried once more, a second later. If a record that began in between has
     succeeded, the record itself is the reason, and it becomes a dead letter. If none has, the circuit opens. While it
-    is open, no record becomes a dead letter, and one record is tried every ``probe``. A success closes it.
+    is open, no record becomes a dead letter, and one record is tried every ``probe``. A success closes it. Where few
+    records arrive, none may succeed in that second: so a record opens the circuit at most a few times.
 
     A success counts by when it began: a record that began before an outage may succeed after others have failed.
     """
@@ -33,6 +38,7 @@ class PausingCircuit(Circuit):
         self._closed_at = -inf
         self._suspect: Hashable | None = None  # the last record that would have become a dead letter
         self._several = False  # more than one record would have, since the last success
+        self._openings: dict[Hashable, int] = {}  # how often each record has opened it
 
     def worked(self, began: float, now: float) -> None:
         """An attempt that began at this time has succeeded."""
@@ -56,16 +62,29 @@ class PausingCircuit(Circuit):
         self._several |= self._suspect not in {None, record}
         self._suspect = record
         if self.is_share_reached:
-            return self._open(now, reason)
+            return self._open(record, now, reason)
         if suspected_at is None or suspected_at <= self._closed_at:
             return _DOUBT_SECONDS
         # If every exception counts, one record that always fails must not hold up all others.
-        if self._worked_at > suspected_at or not (self.breaker.on or self._several):
+        is_alone = not (self.breaker.on or self._several)
+        if self._worked_at > suspected_at or is_alone or self._openings.get(record, 0) >= _MOST_OPENINGS:
+            self._openings.pop(record, None)
             self._add(1, dead=True)
             return None
-        return self._open(now, reason)
+        return self._open(record, now, reason)
 
-    def _open(self, now: float, reason: str) -> float:
+    def suspected_at(self, before: float, now: float) -> float:
+        """When a record was suspected, as it counts for an attempt that begins now.
+
+        The attempt may have waited for longer than the doubt, for example for its rate. Others may have succeeded
+        meanwhile, before what the handler calls went down again.
+        """
+        return before if before <= self._closed_at else max(before, now - _DOUBT_SECONDS)
+
+    def _open(self, record: Hashable, now: float, reason: str) -> float:
+        if len(self._openings) >= _MOST_OPENERS:
+            self._openings.clear()
+        self._openings[record] = self._openings.get(record, 0) + 1
         self.is_open = True
         self.opened_at, self.probe_at, self.reason = now, now + self.probe_seconds, reason
         return 0.0

@@ -13,22 +13,23 @@ from typing import NamedTuple
 from penstock.core.progress.offset_map import Range, joined
 from penstock.core.records.record import TopicPartition
 
-
-class Wait(NamedTuple):
-    """A record that waits for its next attempt. Times are in seconds since 1970."""
-
-    failures: int
-    due: float
-    suspected_at: float | None = None
-    """When a pausing breaker withheld its dead letter, if it did."""
-
-
 # If there are more partitions than tasks can run at once, each slice is shorter, so that each partition gets its turn.
 # A slice is never planned shorter than this, because starting one costs tens of milliseconds.
 _LEAST_SECONDS = 1.0
 
 # Slices of at most this many offsets may share a task.
 _SMALL = 2_000
+
+
+class Wait(NamedTuple):
+    """What the next slice must know of a record that waits. Times are in seconds since 1970.
+
+    ``suspected_at`` is when a pausing breaker withheld its dead letter, which may take longer than a slice.
+    """
+
+    failures: int
+    due: float
+    suspected_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class PartitionSlices:
     def wants_slice(self, now: float) -> bool:
         if self.running or now < self.again_at:
             return False
-        return self.end > self.read_to or any(wait.due <= now for wait in self.waiting.values())
+        return self.end > self.read_to or any(each.due <= now for each in self.waiting.values())
 
     @property
     def backlog(self) -> int:
@@ -106,7 +107,7 @@ class PartitionSlices:
         """When a record that waits is due; None if no record waits, or a slice runs."""
         if self.running:
             return None
-        due = [wait.due for wait in self.waiting.values()] + ([self.again_at] if self.end > self.read_to else [])
+        due = [each.due for each in self.waiting.values()] + ([self.again_at] if self.end > self.read_to else [])
         return min(due, default=None)
 
     def begin(self, *, most: int, seconds: float) -> Slice:

@@ -19,6 +19,8 @@ _WINDOW_CALLS = 10
 _WINDOW_ERROR = 0.02
 _DOUBLING_ERROR = 0.1
 _LONGEST_WINDOW_SECONDS = 1.0
+# A call that the clock measures as shorter counts as this long: a coarse clock, or that of a test, may not move in it.
+_SHORTEST_SECONDS = 1e-6
 # Calls may take this much longer than with fewer at once, and twice what the means are uncertain by.
 _TOLERANCE = 1.05
 _UNCERTAINTY = 2.0
@@ -217,7 +219,7 @@ def _level(limit: int, window: _Window) -> _Level:
     failed, used_up = (1 - succeeded / calls, window.used_up / calls) if calls else (0.0, 0.0)
     if not succeeded:
         return _Level(limit, None, 0.0, failed, used_up, calls)
-    mean = window.seconds / succeeded
+    mean = max(_SHORTEST_SECONDS, window.seconds / succeeded)
     variance = max(0.0, window.squares / succeeded - mean * mean)
     return _Level(limit, mean, sqrt(variance / succeeded), failed, used_up, calls)
 

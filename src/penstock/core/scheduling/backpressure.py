@@ -80,7 +80,7 @@ class Backpressure:
             elif epoch.is_paused and not state.held:
                 state.held = True
                 balanced.pause.append(Pause(epoch, None))
-            elif self._resumes(epoch, share, share_bytes, now):
+            elif not epoch.is_ending and self._resumes(epoch, share, share_bytes, now):
                 balanced.resume.append(epoch)
         return balanced
 

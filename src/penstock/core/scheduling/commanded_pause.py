@@ -67,8 +67,7 @@ class CommandedPause(PausedPartitions):
 
     def _apply(self) -> None:
         for epoch in self._epochs.values():
-            is_ending = not epoch.dispatching or (epoch.gate is not None and epoch.gate.is_shut)
-            if is_ending or epoch.is_paused is self.covers(epoch.tp):
+            if epoch.is_ending or epoch.is_paused is self.covers(epoch.tp):
                 continue
             if epoch.is_paused:
                 self._schedule.resume(epoch)

@@ -231,9 +231,7 @@ class Dispatch:
 
     def reach(self, tp: TopicPartition, offset: int) -> None:
         """The fetcher has read the partition up to its end, which is this offset."""
-        epoch = self._open_epoch(tp)
-        # If the epoch drops records, it has not reached the end.
-        if epoch is not None:
+        if (epoch := self._open_epoch(tp)) is not None:  # an epoch that drops records has not reached the end
             epoch.tracker.reach(offset)
 
     def take(self, now: float, size: int) -> list[list[LaneRun]]:
@@ -241,7 +239,10 @@ class Dispatch:
         if self._pausing is not None and self._pausing.is_open:
             return self._probe(self._pausing, now)
         self._schedule.mix_or_split(self._epochs.values(), size)
-        return self._schedule.take(now, size)
+        bundles = self._schedule.take(now, size)
+        if self._pausing is not None:
+            self._outcomes.begun(bundles, self._pausing, now)
+        return bundles
 
     def _probe(self, circuit: PausingCircuit, now: float) -> list[list[LaneRun]]:
         """While the breaker pauses the handler: take one record now and then."""
@@ -389,8 +390,7 @@ class Dispatch:
 
     def rewound(self, tp: TopicPartition) -> None:
         """The fetcher has seeked back, so the records that arrive from now on count."""
-        epoch = self._epochs.get(tp)
-        if epoch is not None:
+        if (epoch := self._epochs.get(tp)) is not None:
             self._backpressure.rewound(epoch)
 
 

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any, Literal
 
@@ -99,6 +99,14 @@ class PartitionLanes:
                 del self.by_key[lane.key]
         return dropped
 
+    def unpark(self, lane: Lane) -> bool:
+        """Take this lane out of those that wait for room; returns whether it was one of them."""
+        kept = [each for each in self.parked if each[2] is not lane]
+        was_parked = len(kept) < len(self.parked)
+        self.parked = kept
+        heapify(kept)
+        return was_parked
+
     def clear(self) -> None:
         for lane in self.by_key.values():
             lane.waiting.clear()
@@ -151,8 +159,12 @@ class Epoch:
     @property
     def is_open(self) -> bool:
         """Whether it accepts fetched records. If not, they are dropped and will be fetched again."""
-        is_shut = self.gate is not None and self.gate.is_shut
-        return self.dispatching and not self.fetch_state.rewinding and not is_shut
+        return not self.is_ending and not self.fetch_state.rewinding
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the member gives it up: it starts no further record, except those that are committed already."""
+        return not self.dispatching or (self.gate is not None and self.gate.is_shut)
 
     def stop(self) -> None:
         """Start no further record, except those that are committed already (at most once).

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from penstock.core.failures.breaker import Circuit
 from penstock.core.failures.outcome import (
     DONE,
+    WITHOUT_CALL,
     Delayed,
     Done,
     Duplicate,
@@ -76,7 +77,14 @@ class OutcomeRules:
         # By identity: this member may own the partition again, in a new epoch.
         return self._epochs.get(epoch.tp) is epoch
 
-    # Workers report.
+    # Workers get records, and report.
+
+    def begun(self, bundles: Iterable[Sequence[LaneRun]], circuit: PausingCircuit, now: float) -> None:
+        """Workers get these runs, and a breaker that pauses may doubt some of their records."""
+        for run in (run for bundle in bundles for run in bundle if run.epoch.suspected_at):
+            suspected_at = run.epoch.suspected_at
+            for offset in suspected_at.keys() & map(self._offset_of, run.records):
+                suspected_at[offset] = circuit.suspected_at(suspected_at[offset], now)
 
     def report(self, results: Iterable[Result], now: float) -> Effects:
         """Workers have these outcomes of runs."""
@@ -174,6 +182,8 @@ class OutcomeRules:
                 finished.append(record)
                 self._count_finished(1)
                 _note_skipped(tried, outcome, effects)
+                if self._pausing is not None and isinstance(outcome, WITHOUT_CALL):
+                    self._pausing.learned_nothing(now)
             else:
                 delay = self._put_off(tried, outcome, effects, now)
                 if delay is not None:

@@ -120,7 +120,8 @@ class RateLimit:
     def forget_ended(self) -> None:
         """Forget the lanes of epochs that have ended."""
         for bucket, queue in [*self._queues.items()]:
-            kept = deque(lane for lane in queue if lane.waiting)
+            # Not by ``waiting``: back-pressure drops records of lanes that live on, and fetches them again.
+            kept = deque(lane for lane in queue if lane.epoch.dispatching)
             self._waiting -= len(queue) - len(kept)
             if kept:
                 self._queues[bucket] = kept

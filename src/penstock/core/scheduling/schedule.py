@@ -6,8 +6,7 @@ With ``order="key"``, a partition has a lane for each key. There is one exceptio
 microseconds a record): sorting their records by key costs as much as handling them, and more workers gain nothing. So
 while the handler is that quick, a partition is one mixed lane for all keys, which keeps the order of each key. As soon
 as a record is stuck, must be retried, or takes longer, the mixed lane is split into a lane for each key.
-docs/internals/dispatching.md has the measurement that justifies this: a no-op handler took 2.6 to 2.8 s against 3.2 to
-3.5 s for a million records.
+docs/internals/dispatching.md has the measurement that justifies this.
 """
 
 from collections import deque
@@ -120,7 +119,8 @@ class Schedule:
         is split into a lane for each key as soon as it could delay them: when a record is stuck or must be retried
         (``put_back``), or when records take longer.
         """
-        if self._order != "key" or self._batch or NOT_QUICK <= size < QUICK or self.rates.is_on:
+        size = 1 if self.rates.is_on else size  # a record that waits for its rate must hold up only its own key
+        if self._order != "key" or self._batch or NOT_QUICK <= size < QUICK:
             return
         for epoch in epochs:
             lanes = epoch.lanes
@@ -134,8 +134,7 @@ class Schedule:
         lanes, position = epoch.lanes, epoch.tracker.position or 0
         if position < lanes.mixed_again_from or lanes.parked or any(lane.held for lane in lanes.by_key.values()):
             return
-        waiting = chain.from_iterable(lane.waiting for lane in lanes.by_key.values())
-        records = sorted(waiting, key=self._offset_of)
+        records = sorted(chain.from_iterable(lane.waiting for lane in lanes.by_key.values()), key=self._offset_of)
         lanes.clear()
         lanes.mixed = True
         self.deliver(epoch, records)
@@ -228,7 +227,7 @@ class Schedule:
         return False
 
     def _bundle(self, size: int) -> list[LaneRun]:
-        # Inlined for speed: with order by key there are nearly as many runs as records.
+        # Inlined: with order by key there are nearly as many runs as records.
         bundle, room, ready, offset_of, rates = [], size, self._ready, self._offset_of, self.rates.by_tenant
         while ready and room > 0:
             lane = ready.popleft()
@@ -366,15 +365,17 @@ class Schedule:
         elif run.lane.ordered:
             self._release_lane(run.lane, left, retries)
         elif left and epoch.dispatching:
-            self._lane(epoch, run.lane.key).waiting.extendleft(reversed(left))
+            lane = self._lane(epoch, run.lane.key)
+            lane.waiting.extendleft(reversed(left))
+            if epoch.lanes.unpark(lane):  # its first record may be the commit point now, which no lane waits with
+                self._ready.append(lane)
 
     def _release_lane(self, lane: Lane, left: Sequence[AnyRecord], retries: Sequence[Again]) -> None:
         """Put records back at the front of this lane, those to retry first, and let it run or wait for the retry."""
         lane.held = False
         if not lane.epoch.dispatching:
             return
-        lane.waiting.extendleft(reversed(left))
-        lane.waiting.extendleft(record for record, _ in reversed(retries))
+        lane.waiting.extendleft(chain(reversed(left), (record for record, _ in reversed(retries))))
         if retries:
             # The latest: none of them may be attempted before its time.
             self._back_off(lane, max(at for _, at in retries))

@@ -1,9 +1,9 @@
 """Combines the results of tasks that divided the keys of one slice among them (``scale="cpu"``)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from penstock.core.progress.offset_map import decode, encode
-from penstock.core.progress.slices import Reached, Wait, common
+from penstock.core.progress.slices import Reached, common
 from penstock.core.records.record import TopicPartition
 from penstock.spark.tasks.slice_result import SliceResult
 
@@ -25,7 +25,7 @@ def _combined(parts: Sequence[SliceResult]) -> SliceResult:
         return SliceResult(first.tp, first.epoch, None, error=error, may_pass=may_pass)
     done = [(each.position, decode(each.position, each.metadata), each.read_to) for each in reached]
     point, ranges, read_to = common(done)
-    waiting: Mapping[int, Wait] = {offset: wait for each in reached for offset, wait in each.waiting.items()}
+    waiting = {offset: wait for each in reached for offset, wait in each.waiting.items()}
     again_at = max(each.again_at for each in reached)
     return SliceResult(
         first.tp,

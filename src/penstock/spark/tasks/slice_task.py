@@ -21,7 +21,7 @@ from penstock.core.failures.breaker import Circuit
 from penstock.core.failures.outcome import DONE, Done, Failed, Outcome
 from penstock.core.failures.pausing_circuit import PausingCircuit
 from penstock.core.progress.offset_map import UnreadableMapError, decode
-from penstock.core.progress.slices import Reached, Slice, Wait
+from penstock.core.progress.slices import Reached, Slice
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event
 from penstock.core.reports.record_counts import Counts
@@ -35,6 +35,7 @@ from penstock.kafka import MESSAGES
 from penstock.kafka.client.refused_output import final_failure, undeliverable
 from penstock.spark.tasks.key_shares import own_share
 from penstock.spark.tasks.outputs import OutputList, Outputs
+from penstock.spark.tasks.record_waits import take_over, waits_of
 from penstock.spark.tasks.slice_reader import SliceReader
 from penstock.spark.tasks.workers import TaskWorkers
 
@@ -115,11 +116,7 @@ class SliceTask:
             self._reporter.ignored_metadata(each.tp, each.start, str(error))
         epoch = self._dispatch.assign(each.tp, each.start, each.metadata, finished)
         epoch.number = each.epoch
-        for offset, wait in each.waiting.items():
-            if wait.failures:
-                epoch.failures[offset] = wait.failures
-            if wait.suspected_at is not None:
-                epoch.suspected_at[offset] = wait.suspected_at - self._clocks_differ
+        take_over(epoch, each.waiting, ahead=self._clocks_differ)
         return epoch
 
     # What is done.
@@ -139,13 +136,7 @@ class SliceTask:
         read_to = self.reader.read_to[tp]
         epoch.tracker.reach(read_to)
         point, metadata = self._dispatch.commits(known_too=True)[tp]
-        waiting: dict[int, Wait] = {}
-        for (where, offset), due in self._due.items():
-            if where == tp and epoch.tracker.is_unfinished(offset):
-                suspected_at = epoch.suspected_at.get(offset)
-                if suspected_at is not None:
-                    suspected_at += self._clocks_differ
-                waiting[offset] = Wait(epoch.failures.get(offset, 0), due, suspected_at)
+        waiting = waits_of(epoch, self._due, ahead=self._clocks_differ)
         if epoch.tracker.unfinished > len(waiting) and not self._all_wait:
             # Time was over before these records were begun: the next slice reads them again.
             read_to = next(at for at in range(point, read_to) if at not in waiting and epoch.tracker.is_unfinished(at))
@@ -238,18 +229,18 @@ class SliceTask:
         if not waiting:
             self._dispatch.deliver(tp, batch, excesses)
             return
-        ahead: list[AnyRecord] = []
+        before: list[AnyRecord] = []
         for message in batch:
             offset = MESSAGES.offset_of(message)
             if offset not in waiting:
-                ahead.append(message)
+                before.append(message)
                 continue
-            self._dispatch.deliver(tp, ahead, excesses)
-            ahead = []
+            self._dispatch.deliver(tp, before, excesses)
+            before = []
             due = waiting[offset].due
             self._due[tp, offset] = due
             self._dispatch.deliver_later(tp, message, due - self._clocks_differ)
-        self._dispatch.deliver(tp, ahead, excesses)
+        self._dispatch.deliver(tp, before, excesses)
 
     def _deliver_returned(self, tp: TopicPartition, batch: Sequence[AnyRecord], excesses: Mapping[int, int]) -> None:
         """Deliver records of a retry topic, up to the first that is not due yet."""

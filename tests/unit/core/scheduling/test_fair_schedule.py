@@ -44,3 +44,23 @@ def test_maps_stay_small_and_every_record_ends(order: Order, tenants: list[str],
             assert len(ranges) <= RANGES or ranges[-1][1] <= point + SPAN
         assert epoch.tracker.commit_point == COUNT
         assert order == "none" or all(offsets == sorted(offsets) for offsets in ended.values())
+
+
+@pytest.mark.parametrize("fairness", [None, FAIRNESS])
+def test_a_record_that_is_put_back_into_a_lane_without_order_that_waits_for_room_begins_again(
+    fairness: Fairness | None,
+) -> None:
+    with (
+        patch.object(epoch_parts, "MAX_RANGES", RANGES),
+        patch.object(epoch_parts, "BITMAP_SPAN", SPAN),
+        patch.object(lanes, "BITMAP_SPAN", SPAN),
+    ):
+        dispatch = make_dispatch(order="none", concurrency=60, max_in_flight=COUNT, fairness=fairness)
+        epoch = dispatch.assign(TP, 0)
+        dispatch.deliver(TP, [Record(*TP, offset, b"a", b"") for offset in range(COUNT)])
+        begun = [run for bundle in dispatch.take(0.0, 1) for run in bundle]
+        first = next(run for run in begun if run.records[0].offset == 0)
+        assert epoch.lanes.parked, "the other records wait for room"
+        dispatch.release()
+        dispatch.report([(first, [], True)], 0.0)  # its worker has died before it began the record
+        assert 0 in [run.records[0].offset for bundle in dispatch.take(0.0, 1) for run in bundle]

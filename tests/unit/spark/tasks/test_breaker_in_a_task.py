@@ -32,7 +32,7 @@ def test_an_outage_ends_slices_and_dead_letters_nothing(options: dict[str, objec
 
 
 @pytest.mark.parametrize("order", ["partition", "key", "none"])
-def test_a_record_that_always_fails_becomes_a_dead_letter_also_if_slices_are_short(order: str) -> None:
+def test_a_record_of_a_suspected_service_becomes_a_dead_letter_also_if_slices_are_short(order: str) -> None:
     def handle(value: int) -> None:
         if value == 1:
             raise ConnectionError("down for this one")
@@ -43,3 +43,16 @@ def test_a_record_that_always_fails_becomes_a_dead_letter_also_if_slices_are_sho
     task = Task(handler, records, seconds=1.0)
     assert task.counts == Counts(read=3, dead_lettered=1)
     assert [row["topic"] for row in task.rows] == ["dlq"]
+
+
+@pytest.mark.parametrize("order", ["partition", "none"])
+def test_a_record_that_always_fails_becomes_a_dead_letter_also_if_slices_are_short(order: str) -> None:
+    def handle(value: int) -> None:
+        if value == 3:
+            raise ValueError("no address")
+
+    handler = declare(handle, dead_letter="dlq", breaker=Breaker(then="pause"), order=order, concurrency=1)
+    # As short as slices are if there are many partitions: the breaker doubts for longer.
+    task = Task(handler, source(*(b"%d" % number for number in range(6))), seconds=1.0)
+    assert [row["topic"] for row in task.rows] == ["dlq"]
+    assert BreakerOpened not in map(type, task.events)
