@@ -39,11 +39,12 @@ class Postgres:
         self.sql(f"CREATE DATABASE {name}")
         return f"postgresql://{_USER}@127.0.0.1:{self.port}/{name}"
 
-    def sql(self, text: str) -> list[list[str]]:
+    def sql(self, text: str, *, database: str = _USER) -> list[list[str]]:
         """The rows, each as a text."""
+        address = ("-h", "127.0.0.1", "-p", str(self.port), "-U", _USER, "-d", database)
         out = self._run(
             "psql",
-            ("-h", "127.0.0.1", "-p", str(self.port), "-U", _USER, "-v", "ON_ERROR_STOP=1", "-qAt", "-c", text),
+            (*address, "-v", "ON_ERROR_STOP=1", "-qAt", "-c", text),
             bin_path=self._server.bin_path,
         )
         return [line.split("|") for line in out.splitlines()]
