@@ -104,7 +104,9 @@ class _Entry:
                 self._history.add(event)
 
     def end(self, problem: str | None) -> None:
-        self._run = replace(self._run, ending=Ending(time.time(), problem and redacted(problem), self._counts))
+        # An error may quote half of a character, which is no text for a file.
+        said = problem and redacted(problem).encode(errors="replace").decode()
+        self._run = replace(self._run, ending=Ending(time.time(), said, self._counts))
         with suppress(OSError):
             self.write()
 

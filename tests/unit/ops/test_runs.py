@@ -12,7 +12,7 @@ import pytest
 from penstock.core.reports.events import Stopped, Stopping
 from penstock.core.reports.record_counts import Counts
 from penstock.errors import ServerError
-from penstock.ops.runs import alive, look_again, registered
+from penstock.ops.runs import alive, look_again, recent, registered
 from penstock.paths import runs_folder
 
 STOPPED = Stopped(group="g", handler="h", read=5, written=4, dead_lettered=1, skipped=0, seconds=1.0)
@@ -59,6 +59,18 @@ def test_an_error_is_kept_as_the_reason() -> None:
     ending = look_again(runs[0]).ending
     assert ending is not None
     assert ending.problem == "No Kafka."
+
+
+def test_an_error_that_is_no_text_for_a_file_stays_the_error_of_the_run() -> None:
+    problem = "The record says half \ud83d."
+    with (
+        pytest.raises(ServerError, match="half"),
+        registered("shop", engine="local", groups=["g"], warn=never),
+    ):
+        raise ServerError(problem)
+    (run,) = recent()
+    assert run.ending is not None
+    assert run.ending.problem == "The record says half ?."
 
 
 def test_a_process_that_is_gone_or_another_one_is_no_run() -> None:
