@@ -26,6 +26,10 @@ def _answer(_context: DashboardContext, given: Mapping[str, Any]) -> Any:
     return {"given": given}
 
 
+def _fail(_context: DashboardContext, _given: Mapping[str, Any]) -> Any:
+    raise ZeroDivisionError(HOSTILE)
+
+
 def _change(context: DashboardContext, given: Mapping[str, Any]) -> Any:
     context.note(f"changed {given['what']}")
     return {}
@@ -33,7 +37,12 @@ def _change(context: DashboardContext, given: Mapping[str, Any]) -> Any:
 
 TRIAL = DashboardPage(
     "trial",
-    endpoints=(Endpoint("read", _answer), Endpoint("plan", _answer, posts=True), Endpoint("go", _change, writes=True)),
+    endpoints=(
+        Endpoint("read", _answer),
+        Endpoint("bug", _fail),
+        Endpoint("plan", _answer, posts=True),
+        Endpoint("go", _change, writes=True),
+    ),
 )
 
 
@@ -191,7 +200,16 @@ def test_an_error_with_hostile_text_is_json(stranger: TestClient) -> None:
     assert answer.json()["error"] == {"problem": HOSTILE, "hint": "do this"}
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b"x" * 1_000_001])
+def test_a_bug_of_an_endpoint_is_an_answer_that_says_so(stranger: TestClient) -> None:
+    """Otherwise its traceback would come to the terminal, and nothing to the page."""
+    answer = signed_in(stranger).get("/api/trial/bug")
+    assert answer.status_code == 500
+    assert answer.json()["error"]["problem"] == f"This page has a bug: ZeroDivisionError: {HOSTILE}"
+
+
+@pytest.mark.parametrize(
+    "body", [b"{", b"[]", b"x" * 1_000_001, b"[" * 200_000, b"\xff", b'{"a": ' + b"9" * 5_000 + b"}"]
+)
 def test_a_body_that_is_no_json_object_gets_one_clear_error(stranger: TestClient, body: bytes) -> None:
     answer = signed_in(stranger).post("/api/trial/plan", content=body, headers={"origin": OWN})
     assert answer.status_code == 400
