@@ -56,7 +56,6 @@ def test_it_connects_again_only_after_a_failure_of_the_servers(error: Exception,
         return cast(Cluster, made[-1])
 
     connection = ClusterConnection(connect)
-    assert connection.brokers is None
     assert connection.cluster() is connection.cluster()
     assert connection.brokers == Found.brokers
     connection.failed(error)

@@ -18,7 +18,7 @@ HALF = rb'{"a": "half \ud83d"}'
 def test_every_record_becomes_an_answer(name: str, data: bytes) -> None:
     record = Record("orders", 0, 7, data, data, headers=(("h", data),))
     show = {"record_line": record_line, "whole_record": whole_record}[name]
-    answer = json.loads(_json(show(record, RecordDecoder().see(record))).body)
+    answer = json.loads(bytes(_json(show(record, RecordDecoder().see(record))).body))
     assert answer["offset"] == 7
 
 
