@@ -83,6 +83,8 @@ class RunReports:
         for record in read_span(cluster, {tp: known}, {tp: bounds.end}):
             self._take(record)
         self._reached = bounds.end
+        now = time.time()
+        self._found = {key: each for key, each in self._found.items() if now - each[0] < _SILENT_SECONDS}
 
     def _take(self, record: Record) -> None:
         key = (record.key or b"").decode(errors="replace")
@@ -107,15 +109,14 @@ class RunReports:
 
 def seen_runs(reports: RunReports, cluster: Cluster | None, *, only: str | None = None) -> list[SeenRun]:
     """Return all runs that can be seen, or one by its id. Only that one has what it does now, if it is here."""
+    here = [SeenRun(run, is_here=True, picture=None) for run in alive()]
+    found = next((each.run for each in here if each.id == only), None)
+    if found is not None:  # without a broker too: commands must not wait for one that is away
+        return [SeenRun(found, is_here=True, picture=look_at(found.pid, found.born))]
+    if only is not None:
+        here = []
     if cluster is not None:
         reports.read(cluster)
-    here = [SeenRun(run, is_here=True, picture=None) for run in alive()]
-    if only is not None:
-        here = [
-            SeenRun(each.run, is_here=True, picture=look_at(each.run.pid, each.run.born))
-            for each in here
-            if each.id == only
-        ]
     known = {each.id for each in here}
     far = [each for each in reports.seen(now=time.time()) if each.id not in known and only in {None, each.id}]
     return here + sorted(far, key=lambda each: (each.run.app, each.id))

@@ -36,7 +36,7 @@ from penstock.core.settings import redacted_values
 from penstock.core.text.foreign_text import printable_line
 from penstock.errors import ConfigError, PenstockError, ServerError, StateError
 from penstock.jvm.private_files import make_private
-from penstock.ops.runs import RegisteredRun
+from penstock.ops.runs import RegisteredRun, remove_socket
 from penstock.paths import run_socket, runs_folder, state_home
 
 if TYPE_CHECKING:  # commands ask runs without an engine, which is slow to import
@@ -110,14 +110,6 @@ def run_socket_of(app: App, measure: "Measure", *, warn: Callable[[str], None]) 
         server.shutdown()
         server.server_close()
         remove_socket(path)
-
-
-def remove_socket(path: Path) -> None:
-    """Delete the socket, and the folder that was made only for it."""
-    with suppress(OSError):
-        path.unlink(missing_ok=True)
-        if path.parent != runs_folder():
-            path.parent.rmdir()
 
 
 def _free_path() -> Path:

@@ -104,7 +104,9 @@ class _Entry:
                 self._history.add(event)
 
     def end(self, problem: str | None) -> None:
-        self._run = replace(self._run, ending=Ending(time.time(), problem and redacted(problem), self._counts))
+        # An error may quote half of a character, which is no text for a file.
+        said = problem and redacted(problem).encode(errors="replace").decode()
+        self._run = replace(self._run, ending=Ending(time.time(), said, self._counts))
         with suppress(OSError):
             self.write()
 
@@ -178,12 +180,23 @@ def _read_all(folder: Path) -> Iterator[tuple[RegisteredRun, Path]]:
                 yield run, path
 
 
+def remove_socket(path: Path) -> None:
+    """Delete the socket of a run, and the folder that was made only for it."""
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+        if path.parent != runs_folder():
+            path.parent.rmdir()
+
+
 def _clean(folder: Path) -> None:
-    """Delete the files of killed runs, and of runs that ended long ago."""
+    """Delete the files and sockets of killed runs, and of runs that ended long ago."""
     for run, path in _read_all(folder):
         ended_at = run.ending.at if run.ending else 0.0
         if run.process is None and time.time() - ended_at > _KEPT_SECONDS:
             path.unlink(missing_ok=True)
+            # A process with the same id may have started since, and listen there.
+            if run.socket is not None and not psutil.pid_exists(run.pid):
+                remove_socket(Path(run.socket))
     for path in (each for suffix in _KEPT_SUFFIXES for each in folder.glob(f"*{suffix}")):
         # The files of a killed run are kept too, so their age decides.
         with suppress(OSError):

@@ -82,6 +82,9 @@ def _is_deleted(cluster: Cluster, group: str) -> bool:
 @pytest.fixture(scope="session")
 def dashboard(kafka: Embedded) -> Iterator[ServedTest]:
     """A dashboard that may write."""
+    # A thread of the feed would import it first. If the test ends meanwhile, pytest makes its warning an error.
+    import penstock.kafka.client.kafka_python  # noqa: F401, PLC0415
+
     notes: list[str] = []
     options = DashboardOptions(allow_writes=True)
     with serve_dashboard(options, connect=lambda: Cluster(str(kafka.bootstrap())), note=notes.append) as served:

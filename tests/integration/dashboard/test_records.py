@@ -1,10 +1,14 @@
 """Topics and records: what is in a topic, found by filter, offset and time, and as it comes."""
 
+from uuid import uuid4
+
+from confluent_kafka import Producer
 from playwright.sync_api import expect
 
 from dashboard_tab import Scene, Tab, row_at
 from hostile_text import HOSTILE_HTML, SHOWN_IN_HTML
-from kafka_helpers import produce
+from kafka_helpers import WAIT_SECONDS, produce
+from penstock.kafka import Cluster
 
 
 def test_a_topic_leads_to_its_records(scene: Scene, tab: Tab) -> None:
@@ -51,3 +55,21 @@ def test_records_are_found_by_offset_and_time_and_appear_when_they_are_written(s
     produce(scene.brokers, scene.topic, [f'{{"total": 7, "note": "{HOSTILE_HTML[:24]}"}}'])
     new = page.get_by_role("table", name="New records").get_by_role("row")
     expect(new.filter(has_text="<script>window.hacked=1<")).to_have_count(1)
+
+
+def test_newer_and_older_go_on_by_offset_whatever_the_times_of_records_are(scene: Scene, tab: Tab) -> None:
+    topic = f"late-{uuid4().hex[:8]}"
+    Cluster(scene.brokers).create_topics([topic], partitions=1)
+    producer = Producer({"bootstrap.servers": scene.brokers})
+    for offset in range(140):
+        # The last records are the oldest ones, as after a replay.
+        producer.produce(topic, b"x", partition=0, timestamp=1_700_000_000_000 + 1_000 * ((offset + 70) % 140))
+    assert producer.flush(WAIT_SECONDS) == 0
+    page = tab.open("records", topic=topic, partition=0, offset=0)
+    expect(page.get_by_role("link", name="0:99", exact=True)).to_be_visible()
+    page.get_by_role("link", name="Newer").click()
+    expect(page.get_by_role("table", name="Records").get_by_role("row")).to_have_count(41)
+    expect(page.get_by_role("link", name="0:139", exact=True)).to_be_visible()
+    page.get_by_role("link", name="Older").click()
+    expect(page.get_by_role("table", name="Records").get_by_role("row")).to_have_count(101)
+    expect(page.get_by_role("link", name="0:99", exact=True)).to_be_visible()

@@ -168,6 +168,37 @@ def test_a_topic_that_cannot_be_read_is_refused(topic: str) -> None:
     asyncio.run(scenario())
 
 
+def test_a_refused_topic_leaves_no_other_one_open() -> None:
+    async def scenario() -> None:
+        source = Scripted()
+        feed = feed_of(source)
+        with pytest.raises(ConfigError):
+            feed.join(["things", "nothing"])
+        source.allow()
+        await asyncio.sleep(0.2)
+        assert source.visible == [], "nobody looks at it, and it is read"
+        feed.close()
+
+    asyncio.run(scenario())
+
+
+def test_rows_that_only_a_viewer_who_left_saw_are_not_read_on() -> None:
+    async def scenario() -> None:
+        source = Scripted(*({"a": {"n": number}} for number in range(9)))
+        feed = feed_of(source)
+        one, two = feed.join(["things"]), feed.join(["things"])
+        feed.look(one.id, "things", ["a", "b"])
+        feed.look(two.id, "things", ["b", "c"])
+        feed.leave(one)
+        for count in range(1, 4):  # the first read may have begun before
+            source.allow()
+            await asyncio.to_thread(_until, lambda count=count: len(source.visible) >= count)
+        assert source.visible[-1] == {"b", "c"}
+        feed.close()
+
+    asyncio.run(scenario())
+
+
 def _until(condition: Any) -> None:
     while not condition():
         threading.Event().wait(0.01)

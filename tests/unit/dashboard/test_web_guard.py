@@ -26,6 +26,10 @@ def _answer(_context: DashboardContext, given: Mapping[str, Any]) -> Any:
     return {"given": given}
 
 
+def _fail(_context: DashboardContext, _given: Mapping[str, Any]) -> Any:
+    raise ZeroDivisionError(HOSTILE)
+
+
 def _change(context: DashboardContext, given: Mapping[str, Any]) -> Any:
     context.note(f"changed {given['what']}")
     return {}
@@ -33,7 +37,12 @@ def _change(context: DashboardContext, given: Mapping[str, Any]) -> Any:
 
 TRIAL = DashboardPage(
     "trial",
-    endpoints=(Endpoint("read", _answer), Endpoint("plan", _answer, posts=True), Endpoint("go", _change, writes=True)),
+    endpoints=(
+        Endpoint("read", _answer),
+        Endpoint("bug", _fail),
+        Endpoint("plan", _answer, posts=True),
+        Endpoint("go", _change, writes=True),
+    ),
 )
 
 
@@ -101,6 +110,12 @@ def test_the_names_of_loopback_are_its_own(stranger: TestClient, host: str) -> N
     assert stranger.get("/static/theme.css", headers={"host": host}).status_code == 200
 
 
+def test_any_address_of_loopback_can_be_the_dashboards() -> None:
+    door = Door("127.0.0.2", 8000)
+    assert door.admits_host("127.0.0.2:8000")
+    assert not door.admits_host("192.0.2.7:8000")
+
+
 def test_a_dashboard_for_other_machines_takes_addresses_and_its_names_but_no_others() -> None:
     door = Door("0.0.0.0", 8000, names=frozenset({"box.lan"}))
     assert door.admits_host("192.0.2.7:8000")
@@ -120,6 +135,25 @@ def test_a_read_from_another_page_is_refused(stranger: TestClient) -> None:
     signed_in(stranger)
     assert stranger.get("/api/about", headers={"origin": "http://evil.example"}).status_code == 403
     assert stranger.get("/api/about", headers={"sec-fetch-site": "cross-site"}).status_code == 403
+
+
+def test_a_page_on_another_port_of_this_machine_is_another_page(stranger: TestClient) -> None:
+    """Its requests have the cookie: for browsers, all ports of a host are one site."""
+    headers = {"sec-fetch-site": "same-site"}
+    assert signed_in(stranger).get("/api/trial/read", headers=headers).status_code == 403
+
+
+@pytest.mark.parametrize("site", ["same-origin", "none"])
+def test_a_read_of_the_own_page_or_by_hand_is_answered(stranger: TestClient, site: str) -> None:
+    assert signed_in(stranger).get("/api/trial/read", headers={"sec-fetch-site": site}).status_code == 200
+
+
+@pytest.mark.parametrize("other", ['prefs={"a": 1}', "odd", 'open="', "ü=1"])
+def test_a_cookie_of_another_server_on_this_machine_does_not_hide_the_own_one(other: str) -> None:
+    """Browsers send the cookies of all ports, and other servers write what they want."""
+    assert DOOR.admits_cookie(f"{other}; {DOOR.cookie}={DOOR.keys.session}")
+    assert DOOR.admits_cookie(f"{DOOR.cookie}={DOOR.keys.session}; {other}")
+    assert not DOOR.admits_cookie(f"{other}; {DOOR.cookie}=x")
 
 
 def test_a_post_of_the_own_page_is_answered(stranger: TestClient) -> None:
@@ -166,7 +200,16 @@ def test_an_error_with_hostile_text_is_json(stranger: TestClient) -> None:
     assert answer.json()["error"] == {"problem": HOSTILE, "hint": "do this"}
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b"x" * 1_000_001])
+def test_a_bug_of_an_endpoint_is_an_answer_that_says_so(stranger: TestClient) -> None:
+    """Otherwise its traceback would come to the terminal, and nothing to the page."""
+    answer = signed_in(stranger).get("/api/trial/bug")
+    assert answer.status_code == 500
+    assert answer.json()["error"]["problem"] == f"This page has a bug: ZeroDivisionError: {HOSTILE}"
+
+
+@pytest.mark.parametrize(
+    "body", [b"{", b"[]", b"x" * 1_000_001, b"[" * 200_000, b"\xff", b'{"a": ' + b"9" * 5_000 + b"}"]
+)
 def test_a_body_that_is_no_json_object_gets_one_clear_error(stranger: TestClient, body: bytes) -> None:
     answer = signed_in(stranger).post("/api/trial/plan", content=body, headers={"origin": OWN})
     assert answer.status_code == 400

@@ -50,6 +50,25 @@ def test_plans_that_would_keep_the_server_busy_are_refused(
         answer(monkeypatch, given)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"members": 3},
+        {"members": "+3"},
+        {"members": ["=" + "9" * 5_000]},
+        {"partitions": ["orders"]},
+        {"partitions": {"orders": "many"}},
+        {"partitions": {"orders": None}},
+        {"partitions": {"orders": 10**12, "returns": -(10**12)}},
+        {"by": ["lag"]},
+        {"assignor": {"name": "range"}},
+    ],
+)
+def test_a_request_that_no_page_sends_is_refused(monkeypatch: pytest.MonkeyPatch, given: dict[str, object]) -> None:
+    with pytest.raises(ConfigError):
+        answer(monkeypatch, given)
+
+
 @pytest.mark.parametrize("name", ["shipping", "-odd", "two words; rm *"])
 def test_the_command_line_quotes_any_name(name: str) -> None:
     line = whatif_page.plan_command_line(

@@ -3,9 +3,11 @@
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 import pytest
 
@@ -133,6 +135,20 @@ def test_a_run_writes_what_it_does_only_while_somebody_looks_and_members_are_add
     assert not path.exists()
     with pytest.raises(StateError, match="has ended"):
         page(run)
+
+
+@pytest.mark.parametrize("text", ["half \ud83d", "x" * 2_000_000])
+def test_what_an_error_says_can_always_be_written_and_reported(text: str) -> None:
+    """A handler's error may quote a record: half a character of JSON, or megabytes, which Kafka takes in no report."""
+    picture = LivePicture(Members())
+    retried = failed(3, 1)
+    for event in (
+        STARTED,
+        replace(retried, reason=f"ValueError: {text}", traceback=f"{retried.traceback}{text}"),
+        events.BreakerOpened(**WHO, member="m", reason=text, seconds=30),
+    ):
+        picture.on_event(event)
+    assert len(msgspec.json.encode(picture.as_json())) < 100_000
 
 
 def test_a_damaged_file_is_no_picture() -> None:

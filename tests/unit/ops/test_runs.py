@@ -12,8 +12,8 @@ import pytest
 from penstock.core.reports.events import Stopped, Stopping
 from penstock.core.reports.record_counts import Counts
 from penstock.errors import ServerError
-from penstock.ops.runs import alive, look_again, registered
-from penstock.paths import runs_folder
+from penstock.ops.runs import alive, look_again, recent, registered
+from penstock.paths import run_file, run_socket, runs_folder
 
 STOPPED = Stopped(group="g", handler="h", read=5, written=4, dead_lettered=1, skipped=0, seconds=1.0)
 
@@ -61,6 +61,18 @@ def test_an_error_is_kept_as_the_reason() -> None:
     assert ending.problem == "No Kafka."
 
 
+def test_an_error_that_is_no_text_for_a_file_stays_the_error_of_the_run() -> None:
+    problem = "The record says half \ud83d."
+    with (
+        pytest.raises(ServerError, match="half"),
+        registered("shop", engine="local", groups=["g"], warn=never),
+    ):
+        raise ServerError(problem)
+    (run,) = recent()
+    assert run.ending is not None
+    assert run.ending.problem == "The record says half ?."
+
+
 def test_a_process_that_is_gone_or_another_one_is_no_run() -> None:
     with registered("shop", engine="local", groups=["g"], warn=never):
         (path,) = runs_folder().iterdir()
@@ -84,6 +96,26 @@ def test_the_next_run_deletes_runs_that_were_killed_or_ended_long_ago() -> None:
     (runs_folder() / "ended.json").write_text(json.dumps({**dead, "ending": ended}))
     with registered("shop", engine="local", groups=["g"], warn=never):
         assert {path.stem for path in runs_folder().iterdir()} == {str(os.getpid())}
+
+
+def test_the_next_run_deletes_the_sockets_of_killed_runs(tmp_path: Path) -> None:
+    with registered("shop", engine="local", groups=["g"], warn=never):
+        mine = json.loads(run_file(os.getpid()).read_text())
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    # The second one is from a folder that was made for it, because its path would have been too long.
+    elsewhere = tmp_path / "penstock-x1"
+    elsewhere.mkdir()
+    own, dead, far = run_socket(os.getpid()), run_socket(gone.pid), elsewhere / f"{gone.pid}.sock"
+    for socket in (own, dead, far):
+        socket.touch()
+    for pid, name, socket in ((os.getpid(), "reused", own), (gone.pid, "killed", dead), (gone.pid, "far", far)):
+        entry = {**mine, "pid": pid, "born": mine["born"] - 1_000, "ending": None, "socket": str(socket)}
+        (runs_folder() / f"{name}.json").write_text(json.dumps(entry))
+    with registered("shop", engine="local", groups=["g"], warn=never, socket=str(own)):
+        assert own.exists(), "this process has the id of a killed run, and listens here"
+        assert not dead.exists()
+        assert not elsewhere.exists()
 
 
 def test_a_folder_that_cannot_be_written_is_only_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

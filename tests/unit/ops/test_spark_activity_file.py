@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 import pytest
 
@@ -51,6 +52,13 @@ def test_the_state_follows_the_run_and_a_failure_stays() -> None:
     error = events.Error(group="scoring", reason="no such topic", fatal=True)
     failed = noted(STARTED, error, stopped)
     assert (failed["state"], failed["problem"]) == ("failed", "no such topic")
+
+
+@pytest.mark.parametrize("text", ["half \ud83d", "x" * 2_000_000])
+def test_what_an_error_says_can_always_be_written(text: str) -> None:
+    restarting = events.Restarting(**WHO, attempt=1, reason=text, seconds=0.1)
+    for event in (restarting, events.Error(group="scoring", reason=text, fatal=True)):
+        assert len(msgspec.json.encode(noted(STARTED, event))) < 100_000
 
 
 def test_a_pipeline_is_told_from_a_handler_and_memory_is_bounded() -> None:

@@ -4,6 +4,7 @@ from collections import deque
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from penstock.core.failures.dead_letter_headers import bounded
 from penstock.core.reports.events import (
     BatchFinished,
     Error,
@@ -21,6 +22,8 @@ from penstock.core.reports.record_counts import Counts
 
 _KEPT_BATCHES = 60
 _KEPT_PARTITIONS = 5_000
+# An error may quote a record: megabytes, or half of a character, which is no text for a file.
+_PROBLEM_BYTES = 2_000
 
 WorkState = Literal["running", "restarting", "stopping", "stopped", "failed"]
 
@@ -96,7 +99,7 @@ class SparkActivity:
 
 def _note_of_group(work: SparkWork, event: Error | Lagging) -> None:
     if isinstance(event, Error):
-        work.problem = event.reason
+        work.problem = bounded(event.reason, _PROBLEM_BYTES)
         work.state = "failed" if event.fatal else work.state
     elif event.topic in work.topics and len(work.partitions) < _KEPT_PARTITIONS:
         work.partitions[f"{event.topic}/{event.partition}"] = event.offset, event.lag
@@ -108,7 +111,7 @@ def _note(work: SparkWork, event: Event, now: float) -> bool:
             _note_batch(work, event, now)
         case Restarting():
             work.restarts += 1
-            work.state, work.restarted_at, work.problem = "restarting", now, event.reason
+            work.state, work.restarted_at, work.problem = "restarting", now, bounded(event.reason, _PROBLEM_BYTES)
         case Progressed() | Stopped():
             work.counts = Counts(event.read, event.written, event.dead_lettered, event.skipped)
             if isinstance(event, Stopped) and work.state != "failed":

@@ -22,9 +22,10 @@ class ClusterConnection:
     def cluster(self) -> Cluster:
         """Return the cluster. Raise a PenstockError that says how to start or name one if it cannot be reached."""
         with self._lock:
-            if self._cluster is None:
-                self._cluster = self._connect()
-            return self._cluster
+            found = self._cluster
+            if found is None:
+                self._cluster = found = self._connect()
+            return found
 
     def begin(self) -> None:
         """Connect on a thread, if nothing is connected and nobody connects: pages without Kafka's data say so too."""
@@ -36,10 +37,12 @@ class ClusterConnection:
             self.cluster()
 
     def failed(self, error: Exception) -> None:
-        """Note a failure of a request. If no broker answered, the next use connects again."""
+        """Note a failure of a request. If no broker answered, the next use connects again.
+
+        The event loop calls it, so it does not wait for the lock: another thread may hold it while it connects.
+        """
         if isinstance(error, ServerError):
-            with self._lock:
-                self._cluster = None
+            self._cluster = None
 
     @property
     def brokers(self) -> str | None:

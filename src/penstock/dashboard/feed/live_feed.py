@@ -47,22 +47,25 @@ class LiveFeed:
             raise ConfigError("Too many pages are open.", hint=f"Close some: {_MAX_VIEWERS} can be open at a time.")
         viewer = FeedViewer()
         loop = asyncio.get_running_loop()
-        for topic in wanted:
-            if topic not in self._channels:
-                self._channels[topic] = self._open(topic, loop)
-                self._channels[topic].start()
-            viewer.seen[topic] = None
+        # All are made before the first one starts: one of them may be refused.
+        fresh = {topic: self._open(topic, loop) for topic in wanted if topic not in self._channels}
+        for topic, channel in fresh.items():
+            self._channels[topic] = channel
+            channel.start()
+        viewer.seen = dict.fromkeys(wanted)
         self._viewers[viewer.id] = viewer
         return viewer
 
     def leave(self, viewer: FeedViewer) -> None:
         self._viewers.pop(viewer.id, None)
+        for topic in viewer.visible.keys() & self._channels.keys():
+            self._channels[topic].look_at(self._visible(topic))
         asyncio.get_running_loop().call_later(_LINGER_SECONDS, self._close_unseen)
 
     def look(self, viewer_id: str, topic: str, keys: Iterable[str]) -> None:
         """Note which rows of a topic this viewer sees. An unknown viewer is one that has just left."""
         viewer = self._viewers.get(viewer_id)
-        if viewer is not None and topic in viewer.seen:
+        if viewer is not None and topic in viewer.seen and not self._ended:
             viewer.visible[topic] = frozenset(list(keys)[:_MAX_VISIBLE])
             self._channels[topic].look_at(self._visible(topic))
 

@@ -8,6 +8,8 @@ from penstock.core.text.timestamps import moment_or_ago
 from penstock.errors import ConfigError
 
 _MAX_CHARS = 4_000
+# The end of the year 9999: later times are no dates.
+_MAX_SECONDS = 253_402_300_799.0
 
 
 def text_of(given: Mapping[str, Any], name: str) -> str:
@@ -44,5 +46,7 @@ def time_of(given: Mapping[str, Any], name: str) -> float | None:
     if not text:
         return None
     if text.replace(".", "", 1).isdecimal() and text.isascii():
+        if float(text) > _MAX_SECONDS:
+            raise ConfigError(f"{name} is too far in the future.", hint="Write seconds since 1970, or a date.")
         return float(text)
     return moment_or_ago(text, now=time.time(), name=name)

@@ -10,6 +10,7 @@ from penstock.assign.member_labels import labels
 from penstock.core.records.record import TopicPartition
 from penstock.core.text.durations import seconds as parse_seconds
 from penstock.dashboard.feed.feed_source import DashboardContext, Publish, Row, Rows
+from penstock.dashboard.pages.given_parameters import whole_of
 from penstock.dashboard.pages.lag_rows import group_figures, partition_figures, rounded
 from penstock.dashboard.pages.page_contract import DashboardPage, Endpoint
 from penstock.errors import ConfigError, PenstockError, TopicError
@@ -28,6 +29,7 @@ _NOISE = 0.05
 # What is further away is no danger: the rates of a minute say nothing about it.
 _FAR_SECONDS = 30 * 24 * 3600.0
 _MAX_RANGES = 2_000
+_MAX_PARTITION = 2**31 - 1
 _POINTS = 72
 _MAX_HISTORY_SECONDS = 7 * 24 * 3600.0
 
@@ -186,16 +188,17 @@ def _group(context: DashboardContext, given: Mapping[str, str]) -> GroupSource:
 
 def _partition(context: DashboardContext, given: Mapping[str, str]) -> PartitionSource:
     topic, _, number = given.get("at", "").rpartition("/")
-    if not topic or not number.isdecimal():
+    if not topic or not number:
         raise TopicError(f"{given.get('at', '')!r} is not a partition.", hint="Write TOPIC/NUMBER, as in orders/3.")
-    return PartitionSource(context, _named(given), topic, int(number))
+    partition = whole_of({"partition": number}, "partition", most=_MAX_PARTITION)
+    return PartitionSource(context, _named(given), topic, partition or 0)
 
 
 def _history(context: DashboardContext, given: Mapping[str, Any]) -> Any:
     name = _named(given)
     span = parse_seconds(str(given.get("window", "1h")), name="window")
-    if span > _MAX_HISTORY_SECONDS:
-        raise ConfigError("The window is too long.", hint="Use at most 7d.")
+    if not 0 < span <= _MAX_HISTORY_SECONDS:
+        raise ConfigError("The window is too long, or nothing.", hint="Use at most 7d.")
     found = lag_history(context.connection.cluster(), [name], now=time.time(), seconds=span, points=_POINTS)
     return {"points": [asdict(each) for each in found.get(name, ())]}
 

@@ -68,7 +68,9 @@ class LettersSource:
         self._reached, self._counts, self._minutes = {}, {}, Counter()
 
     def _add(self, letter: Letter) -> None:
-        note = letter.note
+        note, record = letter.note, letter.record
+        # Noted for each one: the read may fail half-way, and the next one must not count it again.
+        self._reached[record.topic, record.partition] = record.offset + 1
         self._counts.setdefault((note.topic, note.group, note.reason), LetterCount()).add(letter)
         self._minutes[int(letter.died_at // 60 * 60)] += 1
 

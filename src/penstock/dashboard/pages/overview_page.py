@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
 
 from penstock.dashboard.feed.feed_source import DashboardContext, Publish, Row, Rows
@@ -42,6 +42,7 @@ class OverviewSource:
         names = [each.name for each in listed]
         if not names:
             cluster.require_sight("group")
+        self._forget_all_but(names)
         now, few = time.time(), len(names) <= _FEW
         first = not self._all_read_at
         if now - self._all_read_at > _UNSEEN_SECONDS:
@@ -62,6 +63,13 @@ class OverviewSource:
             publish(self._rows(listed))
 
     def close(self) -> None: ...
+
+    def _forget_all_but(self, names: Iterable[str]) -> None:
+        """Groups come and go; one that is created again begins with no figures."""
+        existing = set(names)
+        self._figures = {name: each for name, each in self._figures.items() if name in existing}
+        self._topics = {name: each for name, each in self._topics.items() if name in existing}
+        self._trends.keep(existing)
 
     def _keep(self, found: Mapping[str, GroupLag | PenstockError], *, judged: bool) -> None:
         for name, each in found.items():
@@ -100,7 +108,10 @@ class OverviewSource:
 
 
 class _Trends:
-    """The lag of groups over the last minutes: first from the log of commits, then as it is read."""
+    """The lag of groups over the last minutes: first from the log of commits, then as it is read.
+
+    While a group is not read, its line has a gap. If all of it is a gap, the log is read again.
+    """
 
     def __init__(self) -> None:
         self._points: dict[str, deque[int | None]] = {}
@@ -109,13 +120,17 @@ class _Trends:
     def of(self, name: str) -> list[int | None]:
         return list(self._points.get(name, ()))
 
+    def keep(self, names: Container[str]) -> None:
+        self._points = {name: points for name, points in self._points.items() if name in names}
+
     def note(self, cluster: Cluster, found: Mapping[str, GroupLag | PenstockError], now: float) -> bool:
         """Add what was read now, if the last point is old enough; return whether there are new groups."""
         if now - self._noted_at >= _TREND_SECONDS:
             self._noted_at = now
-            for name, each in found.items():
-                if name in self._points and isinstance(each, GroupLag):
-                    self._points[name].append(each.lag)
+            for name, points in self._points.items():
+                each = found.get(name)
+                points.append(each.lag if isinstance(each, GroupLag) else None)
+            self.keep({name for name, points in self._points.items() if name in found or _any_known(points)})
         fresh = [name for name in found if name not in self._points]
         if not fresh:
             return False
@@ -125,6 +140,10 @@ class _Trends:
             known = [each.lag for each in history.get(name, ())]
             self._points[name] = deque(known, maxlen=_TREND_POINTS)
         return True
+
+
+def _any_known(points: Iterable[int | None]) -> bool:
+    return any(each is not None for each in points)
 
 
 def _overview(context: DashboardContext, _given: Mapping[str, str]) -> OverviewSource:

@@ -38,7 +38,9 @@ def whole_record(record: Record, seen: RecordView) -> dict[str, Any]:
 
 def _laid_out(value: Any) -> str:
     """Return JSON in lines, and text as it is."""
-    return _cut(value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False), _LONG)
+    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+    # JSON can name half of a character, such as \\ud83d, which no text in UTF-8 contains.
+    return _cut(text.encode(errors="backslashreplace").decode(), _LONG)
 
 
 def _cut(text: str, limit: int) -> str:

@@ -131,12 +131,11 @@ class NewRecordsSource:
         # Of more than can be read in time, the first ones are left out.
         most = _SCANNED // max(1, len(ends)) if wanted.has_filter else _TAILED
         starts = {tp: max(min(reached.get(tp, end), end), end - most) for tp, end in ends.items()}
-        self._skipped += sum(
-            start - reached.get(tp, start) for tp, start in starts.items() if start > reached.get(tp, start)
-        )
         new = [record for record in read_span(cluster, starts, ends) if wanted.filter.fits(record)]
         new.sort(key=lambda record: (record.timestamp_ms, record.partition, record.offset))
+        # Only now: a read that fails is repeated from where the last one ended.
         self._reached = ends
+        self._skipped += sum(max(0, start - reached.get(tp, start)) for tp, start in starts.items())
         self._seen += len(new)
         self._last.extend(wanted.line(record) for record in new)
         rows: Rows = {"state": {"seen": self._seen, "skipped": self._skipped}}

@@ -23,6 +23,7 @@ from penstock.ops.groups_of_any_kind import all_groups
 _FRESH_SECONDS = 30.0
 _MOST_MEMBERS = 2_000
 _MOST_PARTITIONS = 20_000
+_MOST_DIGITS = 9
 # Up to so many members times partitions, all assignors are compared.
 _COMPARED_CELLS = 100_000
 _MOST_NAMES = 5_000
@@ -72,8 +73,7 @@ def _plan(context: DashboardContext, given: Mapping[str, Any]) -> Any:
     name = given.get("name")
     if not isinstance(name, str) or not name:
         raise ConfigError("There is no group to plan for.", hint="Choose a group.")
-    members = [str(each) for each in given.get("members") or ()]
-    partitions = {str(topic): int(count) for topic, count in (given.get("partitions") or {}).items()}
+    members, partitions = _members(given), _partitions(given)
     by = str(given.get("by") or "lag")
     at, asked = _looks.look(context.connection, name, again=bool(given.get("again")))
     if not asked.group.members and not members:
@@ -102,12 +102,27 @@ def _plan(context: DashboardContext, given: Mapping[str, Any]) -> Any:
     }
 
 
+def _members(given: Mapping[str, Any]) -> list[str]:
+    members = given.get("members") or []
+    if not isinstance(members, list) or not all(isinstance(each, str) for each in members):
+        raise ConfigError("members is no list of changes.", hint='Write them as in ["+2", "-NAME"].')
+    return members
+
+
+def _partitions(given: Mapping[str, Any]) -> dict[str, int]:
+    partitions = given.get("partitions") or {}
+    if not isinstance(partitions, dict) or not all(type(count) is int for count in partitions.values()):
+        raise ConfigError("partitions has no numbers by topic.", hint='Write them as in {"orders": 12}.')
+    return partitions
+
+
 def _refuse_too_many(group: Group, members: list[str], partitions: Mapping[str, int]) -> None:
     """Refuse what would keep the server busy for minutes."""
-    added = sum(int(each[1:]) for each in members if each[:1] in {"+", "="} and each[1:].isdecimal())
+    numbers = [each[1:] for each in members if each[:1] in {"+", "="} and each[1:].isdecimal()]
+    added = sum(int(each) if len(each) <= _MOST_DIGITS else _MOST_MEMBERS + 1 for each in numbers)
     if len(group.members) + added > _MOST_MEMBERS:
         raise ConfigError(f"The page plans for at most {_MOST_MEMBERS:,} members.", hint="Use `penstock plan`.")
-    if sum(partitions.values()) > _MOST_PARTITIONS:
+    if sum(max(0, count) for count in partitions.values()) > _MOST_PARTITIONS:
         raise ConfigError(f"The page plans for at most {_MOST_PARTITIONS:,} partitions.", hint="Use `penstock plan`.")
 
 

@@ -136,6 +136,9 @@ def _endpoint(context: DashboardContext, page: DashboardPage, endpoint: Endpoint
         except PenstockError as error:
             context.connection.failed(error)
             return _problem(error)
+        except Exception as error:  # noqa: BLE001 - as for the feed: the page says it
+            bug = f"This page has a bug: {type(error).__name__}: {error}"
+            return _json({"error": {"problem": bug, "hint": "Please report it."}}, 500)
 
     return Route(f"/api/{page.name}/{endpoint.name}", answer, methods=[endpoint.method])
 
@@ -150,7 +153,7 @@ async def _body(request: Request) -> dict[str, Any]:
                 raise ConfigError("The request is too large.", hint=f"Its limit is {_MAX_BODY_BYTES:,} bytes.")
     try:
         found = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError("The request is not JSON.") from error
     if not isinstance(found, dict):
         raise ConfigError("The request is not a JSON object.")

@@ -9,9 +9,9 @@ import ipaddress
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 
 from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -63,7 +63,7 @@ class Door:
         if not name.strip("[]") or port != str(self.port):
             return header in _LOOPBACK_NAMES and self.port == 80  # noqa: PLR2004 - browsers leave out HTTP's own port
         name = name.strip("[]").lower()
-        if name in _LOOPBACK_NAMES:
+        if name in _LOOPBACK_NAMES or is_loopback(name):
             return True
         return not self.is_local and (name in self.names or _is_address(name))
 
@@ -71,11 +71,9 @@ class Door:
         return secrets.compare_digest(token.encode(), self.keys.token.encode())
 
     def admits_cookie(self, header: str) -> bool:
-        try:
-            morsel = SimpleCookie(header).get(self.cookie)
-        except CookieError:
-            return False
-        return morsel is not None and secrets.compare_digest(morsel.value.encode(), self.keys.session.encode())
+        # Not SimpleCookie: it drops all cookies if one has a value such as JSON, and other ports may have set such.
+        found = cookie_parser(header).get(self.cookie, "")
+        return secrets.compare_digest(found.encode(), self.keys.session.encode())
 
 
 def is_loopback(host: str) -> bool:
@@ -128,7 +126,9 @@ def refusal(door: Door, method: str, path: str, headers: Mapping[str, str]) -> R
     origin, site = headers.get("origin"), headers.get("sec-fetch-site")
     is_own = origin == f"http://{host}"
     is_read = method in {"GET", "HEAD"}
-    foreign_page = (origin is not None and not is_own) or (site == "cross-site" and path.startswith("/api/"))
+    # A page on another port of this machine is "same-site": its requests have the cookie, and reads have no origin.
+    from_elsewhere = site not in {None, "same-origin", "none"} and path.startswith("/api/")
+    foreign_page = (origin is not None and not is_own) or from_elsewhere
     if foreign_page or (not is_read and not is_own):
         return _refused(403, "The request came from another web page.", "Use the dashboard's own page.")
     if any(path.startswith(each) for each in _PUBLIC):

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _STOP_SECONDS = 3.0
 _MAX_PORT = 65_535
+# How a browser on this machine reaches what listens on all addresses, or on a name that may stand for two.
+_OWN_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1", "localhost": "127.0.0.1"}  # noqa: S104 - compared only
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def serve_dashboard(
     server = _server(config, feed.close)
     thread = threading.Thread(target=server.run, args=([listener],), name="dashboard", daemon=True)
     thread.start()
-    shown = "127.0.0.1" if options.host in {"0.0.0.0", "::", "localhost"} else options.host  # noqa: S104 - compared only
+    shown = _OWN_ADDRESS.get(options.host, options.host)
     shown = f"[{shown}]" if ":" in shown else shown
     try:
         yield ServedDashboard(
@@ -111,11 +113,14 @@ def _listen(host: str, port: int) -> socket.socket:
         raise ConfigError(f"--port {port} is not a port.", hint=f"Use 0 for a free one, or up to {_MAX_PORT}.")
     refused = f"The dashboard cannot listen on {host}:{port}"
     hint = "Choose another --port (0 for a free one), or an address of this machine as --host."
+    if not host:
+        raise SetupError("The dashboard cannot listen: --host is no address.", hint=hint)
     if not can_be_looked_up(host):
         raise SetupError(f"{refused}: no host can have this name.", hint=hint)
     try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family)
+        if host == "::" and socket.has_dualstack_ipv6():  # as for other servers, these are all addresses
+            return socket.create_server((host, port), family=socket.AF_INET6, dualstack_ipv6=True)
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
         raise SetupError(f"{refused}: {reason}.", hint=hint) from error

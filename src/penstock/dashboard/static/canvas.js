@@ -73,13 +73,20 @@ function follow(event) {
   if (found?.href?.startsWith("#")) location.hash = found.href;
 }
 
-/** A small line of values, as in a table. Values may be null where they are unknown. */
+/** A small line of values, as in a table. Values may be null where they are unknown: the line has a gap there. */
 export function sparkline(values, { width = 84, height = 20, label = "" } = {}) {
   const known = values.filter((each) => each !== null && each !== undefined);
   const top = Math.max(1, ...known);
   const step = values.length > 1 ? (width - 4) / (values.length - 1) : 0;
-  const points = values.map((each, index) => `${(2 + index * step).toFixed(1)},${(height - 2 - ((each ?? 0) / top) * (height - 4)).toFixed(1)}`);
+  const runs = [[]];
+  values.forEach((each, index) => {
+    if (each === null || each === undefined) runs.push([]);
+    else runs.at(-1).push([(2 + index * step).toFixed(1), (height - 2 - (each / top) * (height - 4)).toFixed(1)]);
+  });
+  const low = height - 1;
   return h("svg", { class: "spark", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },
-    known.length > 1 ? h("polygon", { class: "spark-area", points: `2,${height - 1} ${points.join(" ")} ${(2 + (values.length - 1) * step).toFixed(1)},${height - 1}` }) : null,
-    known.length > 1 ? h("polyline", { points: points.join(" ") }) : null);
+    runs.filter((run) => run.length > 1).map((run) => {
+      const points = run.map((each) => each.join(",")).join(" ");
+      return [h("polygon", { class: "spark-area", points: `${run[0][0]},${low} ${points} ${run.at(-1)[0]},${low}` }), h("polyline", { points })];
+    }));
 }

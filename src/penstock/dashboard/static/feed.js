@@ -1,6 +1,7 @@
 // The feed of this page: one stream of Server-Sent Events, which stops while the page is hidden.
 
 const AGAIN_MS = 1500;
+const REFUSED_MS = 10000; // what was refused, such as a wrong address, is probably refused again
 
 export class Feed {
   /** `changed` is called after each message and each change of the connection. */
@@ -66,11 +67,11 @@ export class Feed {
   async #broken(source) {
     if (source !== this.source) return;
     this.#close();
-    // The stream does not say why it failed; a plain request does.
-    let answer = null;
-    try { answer = await fetch("/api/about"); } catch { /* the dashboard does not run */ }
-    this.#become(answer === null ? "lost" : answer.status === 401 ? "signed-out" : "connecting");
-    this.timer = setTimeout(() => !document.hidden && this.#open(), AGAIN_MS);
+    const why = await refusal(source.url);
+    if (this.source || document.hidden) return; // it was opened again meanwhile, or will be
+    if (why.error) for (const state of this.topics.values()) state.trouble = why.error;
+    this.#become(why.connection);
+    this.timer = setTimeout(() => !document.hidden && this.#open(), why.error ? REFUSED_MS : AGAIN_MS);
   }
 
   #become(connection) {
@@ -95,6 +96,17 @@ export class Feed {
     state.version += 1;
     this.changed();
   }
+}
+
+/** Why the stream at this address failed: it does not say so, but a plain request for it does. */
+async function refusal(url) {
+  const stop = new AbortController();
+  let answer = null;
+  try { answer = await fetch(url, { signal: stop.signal }); } catch { return { connection: "lost" }; }
+  if (answer.status === 401) return { connection: "signed-out" };
+  const error = answer.ok ? null : await answered(answer).catch((found) => ({ problem: found.problem ?? found.message, hint: found.hint }));
+  stop.abort(); // or it would stay open
+  return { connection: "connecting", error };
 }
 
 function empty() {

@@ -59,6 +59,7 @@ async function open() {
   const known = shell.about.pages.find((each) => each.name === route.page);
   const same = shell.view && route.page === shell.route.page && shell.page?.same?.(shell.route.parameters, route.parameters);
   shell.route = route;
+  shell.problem = null;
   if (same) {
     shell.view.parameters = route.parameters;
     feed.follow(shell.page.topics?.(shell.view) ?? []);
@@ -137,7 +138,7 @@ function content() {
   const empty = topics.length > 0 && topics.every((each) => !each.complete);
   return h("div", { key: `page ${shell.route.page}`, class: `page page-${shell.route.page}` },
     trouble ? notice(trouble) : null,
-    trouble && empty ? howToStart(trouble) : empty && shell.page.waits !== false ? loading() : shell.page.render(shell.view));
+    !empty || shell.page.waits === false ? shell.page.render(shell.view) : trouble ? howToStart(trouble) : loading());
 }
 
 function howToStart(trouble) {

@@ -32,8 +32,8 @@ export function lineChart({ key, points, height = 190, format, label }) {
     },
     at(x, _y, width) {
       if (!points.length || x < LEFT) return null;
-      const index = Math.round(((x - LEFT) / (width - LEFT - RIGHT)) * (points.length - 1));
-      const point = points[Math.min(points.length - 1, Math.max(0, index))];
+      const time = from + ((x - LEFT) / (width - LEFT - RIGHT)) * Math.max(1, to - from);
+      const point = points.reduce((best, each) => (Math.abs(each[0] - time) < Math.abs(best[0] - time) ? each : best));
       return { tip: `${clock(point[0])}\n${point[1] === null ? "not known" : format(point[1])}` };
     },
   });

@@ -78,9 +78,10 @@ function list(view) {
   const again = button({ text: reading ? "Reading…" : "Read again", key: "again", disabled: reading, on: () => { state.asked = null; view.update(); } });
   const records = found?.records ?? [];
   const one = parameters.partition !== undefined && records.length > 0;
+  const offsets = records.map((each) => each.offset); // records are sorted by their times
   const steps = one ? [
-    link(to("records", { ...parameters, since: null, at: null, offset: Math.max(0, records[0].offset - 100) }), "Older", { class: "button", key: "older" }),
-    link(to("records", { ...parameters, since: null, at: null, offset: records.at(-1).offset + 1 }), "Newer", { class: "button", key: "newer" }),
+    link(to("records", { ...parameters, since: null, at: null, offset: Math.max(0, Math.min(...offsets) - 100) }), "Older", { class: "button", key: "older" }),
+    link(to("records", { ...parameters, since: null, at: null, offset: Math.max(...offsets) + 1 }), "Newer", { class: "button", key: "newer" }),
   ] : [];
   const filtered = parameters.where || parameters.key;
   const note = found ? `${plural(records.length, "record")}${filtered ? ` of ${count(found.scanned)} that were read` : ""}` : null;
