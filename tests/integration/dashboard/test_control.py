@@ -28,8 +28,10 @@ def test_an_app_is_paused_changed_and_resumed_by_clicking(scene: Scene, tab: Tab
     produce(scene.brokers, scene.topic, ['{"id": 1, "total": 1}'], partition=0)
     control.get_by_label("Concurrency").fill("3")
     control.get_by_label("Concurrency").press("Tab")
+    control.get_by_label("Rate").fill("600/1m")
+    control.get_by_label("Rate").press("Tab")
     _confirm(page, "Set…", "Set")
-    wait_for(lambda: state()["concurrency"] == 3, "the change")
+    wait_for(lambda: (state()["concurrency"], state()["rate"]) == (3, "600 per 1m"), "the changes")
     assert Cluster(scene.brokers).committed(scene.group, [(scene.topic, 0)])[scene.topic, 0] <= end
     _confirm(page, "Resume…", "Resume")
     wait_for(lambda: state()["paused"] is False, "the end of the pause")

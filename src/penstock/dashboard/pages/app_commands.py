@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from penstock.app.live_command import SETTABLE
 from penstock.core.text.plurals import counted
 from penstock.dashboard.feed.feed_source import DashboardContext
 from penstock.dashboard.pages.given_parameters import needed_text, text_of
@@ -60,7 +61,10 @@ def _request(given: Mapping[str, Any]) -> dict[str, Any]:
         raise ConfigError(f"{action!r} is not a command.", hint="There are pause, resume and set.")
     request: dict[str, Any] = {"call": action, "via": "dashboard", "handler": needed_text(given, "handler")}
     if action == "set":
-        request["changes"] = read_changes([f"concurrency={needed_text(given, 'concurrency').strip()}"])
+        texts = {name: text_of(given, name).strip() for name in SETTABLE}
+        request["changes"] = read_changes([f"{name}={text}" for name, text in texts.items() if text])
+        if not request["changes"]:
+            raise ConfigError("No option is named.", hint="Write a concurrency or a rate.")
     elif partition:
         request["partitions"] = [read_partition(partition)]
     return request
@@ -75,7 +79,7 @@ def _state(run: RegisteredRun, handler: str) -> Mapping[str, Any]:
 
 
 def _summary(state: Mapping[str, Any]) -> list[Any]:
-    return [state["paused"], state["paused_partitions"], state["concurrency"]]
+    return [state["paused"], state["paused_partitions"], state["concurrency"], state["rate"]]
 
 
 def _what(request: Mapping[str, Any], state: Mapping[str, Any]) -> str:
@@ -85,7 +89,10 @@ def _what(request: Mapping[str, Any], state: Mapping[str, Any]) -> str:
         return f"No further record of {what} is handed out. What is in progress finishes and is committed."
     if request["call"] == "resume":
         return f"Records of {what} are handed out again."
-    changes = ", ".join(f"{name} {value} instead of {state[name]}" for name, value in request["changes"].items())
+    changes = ", ".join(
+        f"{name} {value} instead of {'none' if state[name] is None else state[name]}"
+        for name, value in request["changes"].items()
+    )
     return f"{request['handler']} runs with {changes}, until the app ends."
 
 

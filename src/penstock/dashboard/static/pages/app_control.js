@@ -7,10 +7,11 @@ import { button, card, chip, confirmed, notice, toast } from "../parts.js";
 export function controls(view, run, its) {
   const state = its.control;
   if (!state) return null;
-  const form = (view.state.control ??= { partition: "", concurrency: "" });
+  const form = (view.state.control ??= { partition: "", concurrency: "", rate: "" });
   const readOnly = view.writes ? null : "This dashboard is read-only. Start it with --allow-writes.";
   const isPaused = state.paused || state.paused_partitions.length > 0;
-  const act = (action) => command(view, run, its, { action, partition: action === "set" ? "" : form.partition, concurrency: form.concurrency });
+  const act = (action) => command(view, run, its, { action, ...(action === "set" ? { concurrency: form.concurrency, rate: form.rate } : { partition: form.partition }) });
+  const field = (name, label, tip, now) => h("label", { class: "inline", key: name, tip }, label, h("input", { class: "field", size: 6, value: form[name], placeholder: now, on: { change: (event) => { form[name] = event.target.value.trim(); view.update(); } } }));
   const partitions = [...new Set([...state.partitions, ...state.paused_partitions])];
   return card({ title: "Control", key: "control", tip: "Commands to this app. They last until its end, and each is an event with who and when.", actions: state.paused ? chip("paused", "warn") : state.paused_partitions.length ? chip(`${state.paused_partitions.length} paused`, "warn", state.paused_partitions.map(shown).join(", ")) : chip("running", "good") },
     view.state.controlProblem ? notice(view.state.controlProblem, "warn") : null,
@@ -20,7 +21,8 @@ export function controls(view, run, its) {
         partitions.map((each) => h("option", { key: each, value: placeOf(each) }, each)))),
       button({ text: "Pause…", key: "pause", disabled: !view.writes || state.paused, tip: readOnly, on: () => act("pause") }),
       button({ text: "Resume…", key: "resume", disabled: !view.writes || !isPaused, tip: readOnly, on: () => act("resume") }),
-      h("label", { class: "inline", tip: "How many records run at once in a member: a number, or auto." }, "Concurrency", h("input", { class: "field", key: "concurrency", size: 6, value: form.concurrency, placeholder: String(state.concurrency), on: { change: (event) => { form.concurrency = event.target.value.trim(); view.update(); } } })),
+      field("concurrency", "Concurrency", "How many records run at once in a member: a number, or auto.", String(state.concurrency)),
+      field("rate", "Rate", "How often the handler is called: 100 in a second, 100/1m in a minute, or none.", state.rate ?? "none"),
       button({ text: "Set…", key: "set", disabled: !view.writes, tip: readOnly, on: () => act("set") }),
       view.writes ? null : h("span", { class: "soft" }, readOnly)));
 }
