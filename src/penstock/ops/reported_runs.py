@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -50,6 +50,10 @@ class SeenRun:
     @property
     def id(self) -> str:
         return f"{self.run.host}:{self.run.pid}"
+
+    def looked_at(self) -> "SeenRun":
+        """Return it with what it does now."""
+        return replace(self, picture=look_at(self.run.pid, self.run.born)) if self.is_here else self
 
 
 @dataclass
@@ -112,7 +116,7 @@ def seen_runs(reports: RunReports, cluster: Cluster | None, *, only: str | None 
     here = [SeenRun(run, is_here=True, picture=None) for run in alive()]
     found = next((each.run for each in here if each.id == only), None)
     if found is not None:  # without a broker too: commands must not wait for one that is away
-        return [SeenRun(found, is_here=True, picture=look_at(found.pid, found.born))]
+        return [SeenRun(found, is_here=True, picture=None).looked_at()]
     if only is not None:
         here = []
     if cluster is not None:

@@ -19,6 +19,8 @@ from penstock.kafka.admin.consumer_groups import GroupDescription, GroupListing
 from penstock.kafka.admin.log_bounds import Bounds
 from penstock.ops.group_lag import GroupLag, PartitionLag
 from penstock.ops.lag_history import LagPoint
+from penstock.ops.reported_runs import SeenRun
+from penstock.ops.runs import RegisteredRun
 
 
 class OneTopic:
@@ -149,6 +151,16 @@ def test_a_group_that_was_deleted_leaves_nothing_behind(groups: Groups, monkeypa
     row = read(source)["shop"]
     assert row.get("lag") != 5, "these are the figures of the deleted group"
     assert row["trend"] == []
+
+
+def test_failed_attempts_are_added_up_over_the_apps_of_a_group() -> None:
+    def run(group: str, *counts: int, known: bool = True) -> SeenRun:
+        registered = RegisteredRun(1, 1.0, "far", group, "local", (group,))
+        handler = {"group": group, "name": "handle", "errors": [{"count": count} for count in counts]}
+        return SeenRun(registered, is_here=False, picture={"handlers": [handler], "members": []} if known else None)
+
+    runs = [run("shop", 2, 3), run("shop", 1), run("calm"), run("silent", known=False)]
+    assert overview_page.errors_by_group(runs) == {"shop": 6, "calm": 0}
 
 
 def test_the_trend_has_a_gap_for_the_time_when_nobody_saw_the_group(

@@ -52,7 +52,7 @@ class DashboardContext:
 
     def runs_of(self, group: str) -> list[SeenRun]:
         """Return the runs with this group, each with what it does now."""
-        return [found for each in self.runs() if group in each.run.groups for found in self.runs(only=each.id)]
+        return [each.looked_at() for each in self.runs() if group in each.run.groups]
 
 
 MakeSource = Callable[[DashboardContext, Mapping[str, str]], FeedSource]

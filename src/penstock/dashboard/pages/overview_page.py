@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from penstock.dashboard.feed.feed_source import DashboardContext, Publish, Row, Rows
@@ -15,12 +15,15 @@ from penstock.ops.dead_letters import dead_letter_topics
 from penstock.ops.group_lag import GroupLag, positions, survey
 from penstock.ops.groups_of_any_kind import all_groups
 from penstock.ops.lag_history import lag_history
+from penstock.ops.reported_runs import SeenRun
 
 # Up to so many groups, everything is read about all of them; of more, rates and status only of those on the screen.
 _FEW = 60
 _AT_ONCE = 500
 # The lag of groups that nobody sees, and the dead letters, are read this often.
 _UNSEEN_SECONDS = 15.0
+# Each app that is looked at writes what it does once a second.
+_MOST_APPS = 50
 _TREND_SECONDS = 10.0
 _TREND_POINTS = 30
 
@@ -33,6 +36,7 @@ class OverviewSource:
         self._figures: dict[str, Row] = {}
         self._topics: dict[str, set[str]] = {}
         self._dead: dict[str, int] = {}
+        self._errors: dict[str, int] = {}
         self._trends = _Trends()
         self._all_read_at = 0.0
 
@@ -43,6 +47,7 @@ class OverviewSource:
         if not names:
             cluster.require_sight("group")
         self._forget_all_but(names)
+        self._errors = errors_by_group(self._context.runs())
         now, few = time.time(), len(names) <= _FEW
         first = not self._all_read_at
         if now - self._all_read_at > _UNSEEN_SECONDS:
@@ -89,6 +94,7 @@ class OverviewSource:
                 "state": each.state,
                 "apps": apps.get(each.name, 0),
                 "dead": self._dead_letters(each.name),
+                "errors": self._errors.get(each.name),
                 "trend": self._trends.of(each.name),
                 **self._figures.get(each.name, {}),
             }
@@ -105,6 +111,16 @@ class OverviewSource:
                 for topic in self._topics.get(group, ())
             )
         )
+
+
+def errors_by_group(runs: Sequence[SeenRun]) -> dict[str, int]:
+    """Return how often attempts have failed in the apps of each group, since they started, as far as they say it."""
+    found: dict[str, int] = {}
+    for run in runs[:_MOST_APPS]:
+        for handler in (run.looked_at().picture or {}).get("handlers", ()):
+            failed = sum(error["count"] for error in handler["errors"])
+            found[handler["group"]] = found.get(handler["group"], 0) + failed
+    return found
 
 
 class _Trends:

@@ -18,6 +18,7 @@ export const DEFINITIONS = {
   margin: "Time until retention deletes records that the group has not finished, if the rates stay as they are. Safe: the group keeps up, or the topic keeps records for ever.",
   reason: "The class of the last error, or its message if there is no class.",
   dead: "Records in the dead-letter topics of the group's topics, by their names: orders.dlq belongs to orders.",
+  group_errors: "Attempts that have failed in the running apps of the group since they started: those of this machine, and those that report.",
   commit_age: "Time since the last commit for this partition.",
   committed: "The commit point: the first offset that the group has not finished.",
   max_records: "Offsets in its logs. Transaction markers and compacted records have offsets too, so it is an upper bound.",

@@ -21,6 +21,7 @@ const COLUMNS = [
   { name: "rate_out", title: "Out", tip: D.rate_out, width: "62px", right: true, wide: true, value: (row) => row.rate_out ?? null, cell: (row) => rate(row.rate_out) },
   { name: "drain", title: "Drained in", tip: D.drain, width: "84px", right: true, wide: true, value: (row) => row.drain ?? null, cell: (row) => (row.lag === 0 ? h("span", { class: "muted" }, "now") : duration(row.drain)) },
   { name: "members", title: "Members", tip: D.members, width: "68px", right: true, wide: true, value: (row) => row.members ?? null, cell: (row) => count(row.members) },
+  { name: "errors", title: "Errors", tip: D.group_errors, width: "56px", right: true, wide: true, value: (row) => row.errors ?? null, cell: (row) => (row.errors ? h("span", { class: "bad-text" }, count(row.errors)) : h("span", { class: "muted" }, row.errors === 0 ? "0" : "–")) },
   { name: "dead", title: "Dead", tip: D.dead, width: "54px", right: true, wide: true, value: (row) => row.dead ?? null, cell: (row) => (row.dead ? h("span", { class: "warn-text" }, count(row.dead)) : h("span", { class: "muted" }, "0")) },
   { name: "apps", title: "Apps", tip: D.apps, width: "46px", right: true, wide: true, value: (row) => row.apps, cell: (row) => (row.apps ? row.apps : h("span", { class: "muted" }, "–")) },
 ];
