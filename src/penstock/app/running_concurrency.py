@@ -15,6 +15,7 @@ from penstock.core.scheduling.dispatch import Dispatch
 
 # A change is reported if the number is larger or smaller by this part than the one that was reported last.
 _REPORTED_PART = 10
+_LONGEST_BREATH_SECONDS = 0.001
 
 
 class ResizableWorkers(Protocol):
@@ -60,6 +61,16 @@ class RunningConcurrency:
     def is_enough_ahead(self) -> bool:
         """Whether so many works are queued that no worker waits for the dispatcher."""
         return self._dispatch.busy - self.limit > queued_ahead(self.limit) // 2
+
+    def breath(self, bundle_seconds: float) -> float:
+        """How long the thread that hands out can let outcomes gather, if a worker needs so long for a bundle.
+
+        After half of this time, the first worker could find the queue empty.
+        """
+        if not self.is_enough_ahead:
+            return 0.0
+        queued = self._dispatch.busy - self.limit
+        return min(_LONGEST_BREATH_SECONDS, bundle_seconds * queued / self.limit / 2)
 
     def refresh(self) -> None:
         """Tell the rules the number again, because the handler has a rate now, or has none any more."""

@@ -35,6 +35,11 @@ class BundleSize:
             return _MAX_RECORDS
         return max(1, int(_BUNDLE_SECONDS / self._seconds_per_record))
 
+    @property
+    def bundle_seconds(self) -> float:
+        """How long a worker needs for a bundle; 0 before the first measurement."""
+        return self.size * (self._seconds_per_record or 0.0)
+
 
 def queued_ahead(concurrency: int) -> int:
     """How many bundles may be queued for busy workers, so that a worker that finishes does not wait for the next."""

@@ -180,7 +180,13 @@ class SliceTask:
                 # While the breaker pauses, records that were not begun are read again when it tries one.
                 self._all_wait = not self._breaker.is_open
                 return
+            self._let_outcomes_gather()
             self._report(self.workers.wait(self._patience(deadline, reads=room > 0, arrived=arrived)))
+
+    def _let_outcomes_gather(self) -> None:
+        """While works are queued, no worker waits for this thread. Outcomes cost less if they come together."""
+        if self._concurrency is not None and (breath := self._concurrency.breath(self._bundle_size.bundle_seconds)):
+            time.sleep(breath)
 
     @property
     def _left(self) -> int:
