@@ -6,6 +6,8 @@
 - ``<!-- not run: why -->`` right above a block of commands or code: readers see the block, but it is not run here.
 - ``<!-- file NAME`` … ``-->`` and ``<!-- before`` … ``-->`` are files and commands that come first, and
   that readers do not see.
+- ``<!-- given`` … ``-->`` is Python that the next block of code takes for granted, such as a class or a client, and
+  that readers do not see.
 """
 
 import re
@@ -18,8 +20,10 @@ _FENCE = re.compile(r"^\s*```(\w*)\s*$")
 _FILE_NAME = re.compile(r"^# ([\w./-]+\.(?:py|toml|jsonl|avsc))$")
 _NOT_RUN = re.compile(r"^\s*<!-- not run: (.+) -->$")
 _SAVED = re.compile(r"^\s*<!-- saved as (\S+) -->$")
-_ALONE = re.compile(r"^(@.*\))(\s*#.*)?$(?!\n(?:def|async|@))", re.MULTILINE)
-_HIDDEN = re.compile(r"^<!-- (?:file (\S+)|before)$")
+# The last line of a decorator: of one line, or of several.
+_DECORATOR_END = re.compile(r"^(@.*)?\)\s*(#.*)?$")
+_DECLARATION = re.compile(r"^(async def|def|class) ", re.MULTILINE)
+_HIDDEN = re.compile(r"^<!-- (?:file (\S+)|before|(given))$")
 
 
 @dataclass(frozen=True)
@@ -39,17 +43,42 @@ class Command:
 
 @dataclass(frozen=True)
 class Fragment:
-    """A piece of Python that belongs to no file. It only has to be valid Python."""
+    """A piece of Python that belongs to no file. ``docs_check.fragments`` executes it."""
 
     line: int
     text: str
 
     @property
+    def lines(self) -> list[tuple[int, str]]:
+        """Its lines with their numbers on the page, and with a function below each decorator that is shown alone.
+
+        Such decorators are examples: each is for an app of its own, which the name ``another_app`` has to make.
+        """
+        found, texts, is_decorator = list[tuple[int, str]](), self.text.splitlines(), False
+        for number, (text, below) in enumerate(zip(texts, [*texts[1:], ""], strict=True)):
+            found.append((self.line + number, text))
+            is_decorator |= text.startswith("@")
+            if is_decorator and _DECORATOR_END.match(text):
+                is_decorator = False
+                if not _DECLARATION.match(below) and not (below.startswith("@") and _DECLARATION.search(self.text)):
+                    found += [
+                        (self.line + number, "def example(value): ..."),
+                        (self.line + number, "app = another_app()"),
+                    ]
+        return found
+
+    @property
     def whole(self) -> str:
-        """The text, with a function below each decorator that has none."""
-        text = _ALONE.sub(r"\1\ndef _(): ...\n", self.text)
-        # A decorator of several lines, at the end.
-        return f"{text}def _(): ...\n" if text.startswith("@") and text.endswith("\n)\n") else text
+        """The text of ``lines``."""
+        return "".join(f"{text}\n" for _, text in self.lines)
+
+
+@dataclass(frozen=True)
+class Given:
+    """Python that the next fragment takes for granted, and that readers do not see."""
+
+    line: int
+    text: str
 
 
 @dataclass(frozen=True)
@@ -58,7 +87,7 @@ class NotRun:
     reason: str
 
 
-Step = File | Command | Fragment | NotRun
+Step = File | Command | Fragment | Given | NotRun
 
 
 def steps_of(page: Path) -> list[Step]:
@@ -72,7 +101,9 @@ def _steps(lines: list[str]) -> Iterator[Step]:
         if hidden or fence:
             end = _end(lines, number + 1, "-->" if hidden else "```")
             body, at = dedent("\n".join(lines[number + 1 : end])).split("\n"), number + 2
-            if hidden:
+            if hidden and hidden[2]:
+                yield Given(at, _text(body))
+            elif hidden:
                 yield from [File(hidden[1], _text(body))] if hidden[1] else _commands(body, at)
             elif fence:
                 yield from _of_block(fence[1], body, at, lines[number - 1] if number else "")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import typer.main
 import yaml
@@ -22,6 +23,10 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 DOCKERFILE = (DEPLOY / "docker" / "Dockerfile").read_text("utf-8")
 CHART = DEPLOY / "helm" / "penstock"
 TEMPLATES = {path.name: path.read_text("utf-8") for path in sorted((CHART / "templates").iterdir())}
+# Some years old, and the newest whose schemas are here.
+KUBERNETES = ["1.30", kubernetes_validate.latest_version()]
+# Resources of extensions, whose schemas are not those of Kubernetes.
+EXTENSIONS = {"keda.sh/v1alpha1"}
 # Commits, and leaving the group, after the records in progress.
 MARGIN_SECONDS = 10
 
@@ -54,6 +59,36 @@ def shop_variables(variables: dict[str, str]) -> None:
 )
 def test_every_yaml_file_can_be_read(path: Path) -> None:
     assert [*yaml.safe_load_all(path.read_text("utf-8"))]
+
+
+@pytest.mark.parametrize("version", KUBERNETES)
+@pytest.mark.parametrize(
+    "path",
+    [*sorted((DEPLOY / "kubernetes").glob("*.yaml")), *sorted((DEPLOY / "spark").glob("*.yaml"))],
+    ids=lambda path: path.name,
+)
+def test_manifests_are_valid_by_the_schemas_of_kubernetes(path: Path, version: str) -> None:
+    for each in manifests(str(path.relative_to(DEPLOY))):
+        if each["apiVersion"] not in EXTENSIONS:
+            kubernetes_validate.validate(each, version, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (["replicas"], "three"),
+        (["template", "spec", "terminationGracePeriod"], 45),  # no such field
+        (["template", "spec", "containers", 0, "ports", 0, "containerPort"], "http"),
+    ],
+)
+def test_a_mistake_in_a_manifest_is_found(path: list[str | int], value: object) -> None:
+    deployment = of_kind(manifests("kubernetes/shop.yaml"), "Deployment")
+    part = deployment["spec"]
+    for step in path[:-1]:
+        part = part[step]
+    part[path[-1]] = value
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(deployment, KUBERNETES[-1], strict=True)
 
 
 @pytest.mark.parametrize("name", ["kubernetes/shop.yaml", "spark/driver.yaml"])

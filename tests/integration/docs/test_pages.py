@@ -21,8 +21,9 @@ PAGES = [ROOT / "README.md", *DOCS, *EXAMPLES]
 COURSE = [ROOT / "docs" / "start.md", *(page for page in DOCS if page.parent.name == "tutorial")]
 # In their code no piece is without a file.
 GUIDES = [page for page in DOCS if page.parent.name != "docs" and page not in COURSE]
-# The number of blocks that are not run; each has its reason above it. Raise it only for things that no CI has.
-MOST_NOT_RUN = 14
+# The number of blocks that are not run; each has its reason above it. Raise it only for things that no CI has, or for
+# a piece of code that needs a broker on a page that has no commands (one each of failures.md and guarantees.md).
+MOST_NOT_RUN = 15
 # How the reason begins for code of other libraries, which stands beside ours for comparison.
 OTHERS = "code of "
 

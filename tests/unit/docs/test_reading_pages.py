@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from docs_check.pages import Command, File, Fragment, NotRun, steps_of
+from docs_check.pages import Command, File, Fragment, Given, NotRun, steps_of
 from docs_check.reader import _is_printed, _ready_line
 
 PAGE = """# A page
@@ -66,8 +66,24 @@ def test_a_file_that_has_no_comments_has_its_name_above(tmp_path: Path) -> None:
 
 
 def test_a_decorator_that_is_shown_alone_gets_a_function() -> None:
-    assert Fragment(1, '@app.consume("a")  # topics\n@app.consume("b")\n').whole.count("def _(): ...") == 1
-    assert "def _" not in Fragment(1, "@app.consume()\ndef ship(): ...\n").whole
+    alone = Fragment(7, '@app.consume("a")  # topics\n@app.consume(\n    "b",\n)\n')
+    assert alone.lines == [
+        (7, '@app.consume("a")  # topics'),
+        (7, "def example(value): ..."),
+        (7, "app = another_app()"),
+        (8, "@app.consume("),
+        (9, '    "b",'),
+        (10, ")"),
+        (10, "def example(value): ..."),
+        (10, "app = another_app()"),
+    ]
+    for complete in ("@app.consume()\ndef ship(): ...\n", "@a()\n@b()\nasync def ship(): ...\n", "f(\n)\n"):
+        assert Fragment(1, complete).whole == complete
+
+
+def test_code_that_a_piece_takes_for_granted(tmp_path: Path) -> None:
+    text = "<!-- given\nclass Order: ...\n-->\n```python\nOrder()\n```\n"
+    assert steps(tmp_path, text) == [Given(2, "class Order: ...\n"), Fragment(5, "Order()\n")]
 
 
 def test_commands_in_a_block_of_no_language_are_an_error(tmp_path: Path) -> None:
