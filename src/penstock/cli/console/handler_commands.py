@@ -38,8 +38,8 @@ def carry_out(command: HandlerCommand) -> str:
     if not found:
         raise StateError(f"{command.app} (process {command.pid}) has ended.")
     request = {"call": command.action, "via": "penstock top", "handler": command.handler}
-    (state,) = ask_run(found[0], request)["handlers"]
-    return f"{state['handler']} of {command.app} {stands(state)}"
+    states = ask_run(found[0], request)["handlers"]
+    return "; ".join(f"{each['handler']} of {command.app} {stands(each)}" for each in states)
 
 
 class CommandSender:

@@ -77,9 +77,9 @@ class AppView:
 
     @property
     def question(self) -> str | None:
-        """The question that waits for y or n."""
+        """The question that waits for y or n, without the question mark."""
         asked = self._question
-        return None if asked is None else f"{asked.action.capitalize()} {asked.handler} of {asked.app}? y/n"
+        return None if asked is None else f"{asked.action.capitalize()} {asked.handler} of {asked.app}"
 
     def _ask(self, state: ChannelState) -> None:
         """Ask before a pause or a resume, or say why there is none."""

@@ -37,6 +37,7 @@ _ELSEWHERE = {"cpu": None, "memory": None}
 _AROUND = 4  # lines: title, header of the table, an empty line or trouble, keys
 _STEPS = {"down": 1, "j": 1, "up": -1, "k": -1, "page down": 10, "page up": -10, "home": -(10**9), "end": 10**9}
 _LONGEST_FILTER = 60
+_YES_NO = "? y/n"
 
 
 @dataclass
@@ -58,11 +59,19 @@ class TopScreen:
     ``commands`` sends what the user confirms to running apps.
     """
 
-    def __init__(self, *, figures: ProcessFigures, commands: CommandSender, start: str = _GROUPS) -> None:
+    def __init__(
+        self,
+        *,
+        figures: ProcessFigures,
+        commands: CommandSender,
+        start: str = _GROUPS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._place = start
         self._group: str | None = None
         self._app: AppView | None = None
         self._commands = commands
+        self._clock = clock
         self._figures = figures
         self._tables = {
             _GROUPS: _Table(GROUPS, sort=2, descending=True),
@@ -161,7 +170,7 @@ class TopScreen:
         return _joined(lines, width)
 
     def _app_frame(self, app: AppView, states: States, width: int, height: int, brokers: str | None) -> Text:
-        state, now = self._now(states)(app.topic), self._frozen_at or time.time()
+        state, now = self._now(states)(app.topic), self._frozen_at or self._clock()
         body = app.lines(state, width=width, height=height - 2, now=now)  # without the title and the foot line
         lines = [self._title(app.title(state, now=now), width, brokers), *body][: height - 1]
         return _joined([*lines, self._foot(width, states(app.topic))], width)
@@ -191,7 +200,7 @@ class TopScreen:
             mine = [groups[name] for name in row["groups"] if name in groups]
             yield {
                 **row,
-                "up": time.time() - row["since"],
+                "up": self._clock() - row["since"],
                 "lag": _sum(each.get("lag") for each in mine),
                 "rate_out": _sum(each.get("rate_out") for each in mine),
                 "state": "stopping" if row.get("stopping") else row.get("state") or "running",
@@ -238,7 +247,9 @@ class TopScreen:
 
     def _foot(self, width: int, state: ChannelState) -> Text:
         if self._app is not None and (question := self._app.question) is not None:
-            return Text(shown_line(question), style="bold reverse")
+            line = Text(shown_line(question), style="bold reverse")
+            line.truncate(max(1, width - len(_YES_NO)), overflow="ellipsis")
+            return line.append(_YES_NO)
         if self._typing:
             return Text("type to filter · Enter keeps it · Escape clears it", style="dim")
         freeze = ("p", "unfreeze" if self._frozen else "freeze")
@@ -254,7 +265,7 @@ class TopScreen:
 
     def _freeze(self, states: States) -> None:
         if self._frozen is None:
-            self._frozen, self._frozen_at = {topic: states(topic) for topic in self.topics}, time.time()
+            self._frozen, self._frozen_at = {topic: states(topic) for topic in self.topics}, self._clock()
         else:
             self._frozen = self._frozen_at = None
 
