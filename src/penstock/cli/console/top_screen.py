@@ -255,12 +255,9 @@ class TopScreen:
         freeze = ("p", "unfreeze" if self._frozen else "freeze")
         if self._app is not None:
             return _keys_line([("q", "quit"), *self._app.keys(state), freeze], width)
-        keys = [("q", "quit"), ("s", "sort"), ("r", "reverse"), ("/", "filter"), freeze]
-        keys += {
-            _GROUPS: [("↑↓ Enter", "open"), ("2", "apps")],
-            _APPS: [("↑↓ Enter", "open"), ("1", "groups")],
-            "group": [("Esc", "back")],
-        }[self._place]
+        opened = [("Esc", "back")] if self._place == "group" else [("↑↓ Enter", "open")]
+        other = {_GROUPS: [("2", "apps")], _APPS: [("1", "groups")]}.get(self._place, [])
+        keys = [("q", "quit"), *opened, ("s", "sort"), ("r", "reverse"), ("/", "filter"), *other, freeze]
         return _keys_line(keys, width)
 
     def _freeze(self, states: States) -> None:

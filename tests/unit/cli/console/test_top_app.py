@@ -42,8 +42,8 @@ def handler(name: str, **changes: Any) -> dict[str, Any]:
         "group": "g", "name": name, "topics": ["orders"], "order": "key", "state": "running", "members": 2,
         "rate": 120.0, "rates": [[1.0, 100.0], [2.0, 120.0]], "in_flight": 1234, "max_in_flight": 10_000,
         "bytes": 5_138_022, "max_bytes": 67_108_864, "busy": 7, "concurrency": 8, "is_auto": False, "found": [],
-        "lanes": 31, "waiting": 1200, "oldest": NOW - 75, "retrying": 1, "read": 4321, "dead_lettered": 2, "breaker": None,
-        "control": {"paused": False, "paused_partitions": [], "rate": "100 per 1s"},
+        "lanes": 31, "waiting": 1200, "oldest": NOW - 75, "retrying": 1, "read": 4321, "dead_lettered": 2,
+        "breaker": None, "control": {"paused": False, "paused_partitions": [], "rate": "100 per 1s"},
         "at_work": [
             {"topic": "orders", "partition": 3, "offset": 100 + at, "key": f"anna-{at}", "attempt": 1,
              "seconds": 90.0 - at}
