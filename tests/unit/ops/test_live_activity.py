@@ -12,11 +12,14 @@ import psutil
 import pytest
 
 from kafka_helpers import wait_for
+from penstock.cli.console.handler_commands import CommandSender
+from penstock.cli.console.top_app import AppView
 from penstock.core.reports import events
 from penstock.core.reports.run_activity import RunActivity
+from penstock.dashboard import ChannelState
 from penstock.dashboard.feed.cluster_connection import ClusterConnection
 from penstock.dashboard.feed.feed_source import DashboardContext, Rows
-from penstock.dashboard.pages.live_app_page import LiveAppSource
+from penstock.dashboard.pages.live_app_page import LiveAppSource, _rate
 from penstock.engine.observe.member_activity import MemberActivity, RecordAtWork, TenantShare
 from penstock.errors import ServerError, StateError
 from penstock.kafka import Cluster
@@ -131,10 +134,26 @@ def test_a_run_writes_what_it_does_only_while_somebody_looks_and_members_are_add
         assert (handler["read"], handler["oldest"], handler["latency"]) == (10, 1.5, [10, 4, 0])
         assert handler["at_work"][0]["key"] == "anna"
         assert handler["tenants"] == [{"name": "acme", "weight": 2.0, "busy": 2, "waiting": 10}]
+        shown = AppView(run, CommandSender(lambda: None)).lines(
+            ChannelState(rows, None, 1), width=120, height=20, now=time.time()
+        )
+        text = "\n".join(each.plain for each in shown)
+        assert all(each in text for each in ("14 of 200", "1.4 of 19.5 KiB", "2 of 16 busy", "orders-2@17", "4.5s"))
         assert oct(path.stat().st_mode & 0o777) == "0o600", "it has keys of records"
     assert not path.exists()
     with pytest.raises(StateError, match="has ended"):
         page(run)
+
+
+@pytest.mark.parametrize(
+    ("at", "rate"),
+    [(20.5, 10.0), (25.0, 5.0), (45.0, 0.0)],
+)
+def test_the_rate_falls_to_zero_when_nothing_is_read_any_more(at: float, rate: float) -> None:
+    # Records came from second 0 to 20, ten in each. A run adds no points while its counts stay the same.
+    points = [(float(second), second * 10, 0, 0) for second in range(21)]
+    assert _rate(points, at) == pytest.approx(rate)
+    assert _rate(points[:1], at) is None
 
 
 @pytest.mark.parametrize("text", ["half \ud83d", "x" * 2_000_000])

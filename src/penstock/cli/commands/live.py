@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.cli.console.handler_commands import stands
 from penstock.cli.console.screen import err, print_json, print_line
 from penstock.cli.console.shared_options import Json
-from penstock.core.text.plurals import counted
 from penstock.ops.live_runs import CommandedRun, command_runs, read_changes, read_partition
 
 _PAUSE_EXAMPLES = """
@@ -105,16 +105,6 @@ def _show(answer: CommandedRun) -> None:
         err.print(f"{run}: {answer.refused}", style="yellow", soft_wrap=True)
     for each in answer.handlers:
         print_line(f"{run}: {each['handler']} {stands(each)}")
-
-
-def stands(state: Mapping[str, Any]) -> str:
-    """Return how a handler stands, in words."""
-    owned = counted(len(state["partitions"]), "partition")
-    if state["paused"]:
-        return f"is paused; it keeps {owned}"
-    some = f", except {', '.join(state['paused_partitions'])}, paused" if state["paused_partitions"] else ""
-    rate = f" and rate {state['rate']}" if state["rate"] else ""
-    return f"runs with concurrency {state['concurrency']}{rate} on {owned}{some}"
 
 
 def _as_json(answer: CommandedRun) -> dict[str, Any]:

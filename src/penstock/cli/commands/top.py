@@ -10,6 +10,7 @@ from rich.live import Live
 
 from penstock.cli.commands.lag import PANEL
 from penstock.cli.console.connect import ClientSettings, ConfigFile, connect
+from penstock.cli.console.handler_commands import CommandSender
 from penstock.cli.console.keyboard import pressed_keys
 from penstock.cli.console.process_figures import ProcessFigures
 from penstock.cli.console.screen import out, print_json
@@ -52,12 +53,14 @@ def top(
 ) -> None:
     """Show groups with their lag and rates, and the apps on this machine, live in the terminal.
 
-    Keys: s and arrows sort, r reverses, / filters, p pauses, Enter opens a group, 1 and 2 switch, q quits.
+    Keys: s and arrows sort, r reverses, / filters, p freezes the picture, Enter opens a group or an app, Escape goes
+    back, 1 and 2 switch, q quits. In an app: Tab shows the next handler, x pauses or resumes it.
     It follows the same feed as `penstock ui`, and continues when a broker restarts.
     """
     connection = ClusterConnection(lambda: connect(brokers, config, settings))
-    screen = TopScreen(figures=ProcessFigures(), start="apps" if apps else "groups")
     changed = threading.Event()
+    commands = CommandSender(changed.set)
+    screen = TopScreen(figures=ProcessFigures(), commands=commands, start="apps" if apps else "groups")
     feed = follow_feed(connection, changed.set)
     try:
         if as_json or once or not out.is_terminal:

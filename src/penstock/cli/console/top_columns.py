@@ -27,10 +27,10 @@ class TopColumn:
     style: Callable[[TableRow], str] = lambda _row: ""
 
 
-def fitting(columns: Sequence[TopColumn], width: int) -> list[TopColumn]:
-    """Return the columns that fit beside a name of a useful width: those with the highest ``need`` go first."""
+def fitting(columns: Sequence[TopColumn], width: int, *, name: int = _NAME_WIDTH) -> list[TopColumn]:
+    """Return the columns that fit beside a ``name`` of a useful width: those with the highest ``need`` go first."""
     kept = list(columns)
-    while sum(each.width + 1 for each in kept[1:]) + _NAME_WIDTH > width:
+    while sum(each.width + 1 for each in kept[1:]) + name > width:
         least = max(kept[1:], key=lambda each: each.need, default=None)
         if least is None or not least.need:
             break
@@ -106,31 +106,31 @@ def _figure(name: str) -> Callable[[TableRow], Any]:
     return lambda row: row.get(name)
 
 
-def _column(
+def figure_column(
     title: str, width: int, name: str, show: Callable[[Any], str] = number, *, need: int = 0, right: bool = True
 ) -> TopColumn:
     return TopColumn(title, width, _figure(name), lambda row: show(row.get(name)), right=right, need=need)
 
 
-def _text(value: Any) -> str:
+def text_or_dash(value: Any) -> str:
     return "-" if value in {None, ""} else str(value)
 
 
 _STATUS = TopColumn("STATUS", 6, _figure("severity"), _status, right=False, style=_status_style)
-_RATES = (_column("IN", 8, "rate_in", rate, need=3), _column("OUT", 8, "rate_out", rate, need=2))
+_RATES = (figure_column("IN", 8, "rate_in", rate, need=3), figure_column("OUT", 8, "rate_out", rate, need=2))
 
 GROUPS = (
     TopColumn("GROUP", 0, _figure("name"), lambda row: str(row["name"]), right=False),
     _STATUS,
-    _column("LAG", 11, "lag"),
-    _column("BEHIND", 8, "lag_seconds", age, need=1),
+    figure_column("LAG", 11, "lag"),
+    figure_column("BEHIND", 8, "lag_seconds", age, need=1),
     *_RATES,
-    _column("DRAINED", 8, "drain", duration, need=4),
+    figure_column("DRAINED", 8, "drain", duration, need=4),
     TopColumn("TREND", 12, lambda row: (row.get("trend") or [None])[-1], _trend, right=False, need=7),
-    _column("MEMBERS", 7, "members", need=5),
-    _column("DEAD", 5, "dead", need=8),
-    _column("APPS", 4, "apps", need=6),
-    _column("STATE", 19, "state", _text, need=9, right=False),
+    figure_column("MEMBERS", 7, "members", need=5),
+    figure_column("DEAD", 5, "dead", need=8),
+    figure_column("APPS", 4, "apps", need=6),
+    figure_column("STATE", 19, "state", text_or_dash, need=9, right=False),
 )
 PARTITIONS = (
     TopColumn(
@@ -141,21 +141,21 @@ PARTITIONS = (
         right=False,
     ),
     TopColumn("STATUS", 6, _figure("status"), _status, right=False, style=_status_style),
-    _column("LAG", 11, "lag"),
-    _column("BEHIND", 8, "lag_seconds", age, need=1),
+    figure_column("LAG", 11, "lag"),
+    figure_column("BEHIND", 8, "lag_seconds", age, need=1),
     *_RATES,
-    _column("ABOVE", 7, "above", need=5),
-    _column("COMMIT", 8, "commit_age", age, need=4),
-    _column("OWNER", 22, "owner", _text, need=6, right=False),
+    figure_column("ABOVE", 7, "above", need=5),
+    figure_column("COMMIT", 8, "commit_age", age, need=4),
+    figure_column("OWNER", 22, "owner", text_or_dash, need=6, right=False),
 )
 APPS = (
     TopColumn("APP", 0, _figure("app"), lambda row: f"{row['app']} ({row['pid']})", right=False),
-    _column("ENGINE", 6, "engine", _text, right=False, need=3),
-    _column("UP", 8, "up", duration),
-    _column("CPU", 6, "cpu", lambda value: "-" if value is None else f"{value:.0f}%"),
-    _column("MEMORY", 8, "memory", lambda value: "-" if value is None else f"{value / 2**20:,.0f}M", need=2),
-    _column("LAG", 11, "lag", need=0),
-    _column("OUT", 8, "rate_out", rate, need=1),
-    TopColumn("STATE", 8, _figure("state"), lambda row: _text(row.get("state")), right=False, need=4),
-    _column("GROUPS", 24, "groups", lambda value: ", ".join(value or ()), right=False, need=5),
+    figure_column("ENGINE", 6, "engine", text_or_dash, right=False, need=3),
+    figure_column("UP", 8, "up", duration),
+    figure_column("CPU", 6, "cpu", lambda value: "-" if value is None else f"{value:.0f}%"),
+    figure_column("MEMORY", 8, "memory", lambda value: "-" if value is None else f"{value / 2**20:,.0f}M", need=2),
+    figure_column("LAG", 11, "lag", need=0),
+    figure_column("OUT", 8, "rate_out", rate, need=1),
+    TopColumn("STATE", 8, _figure("state"), lambda row: text_or_dash(row.get("state")), right=False, need=4),
+    figure_column("GROUPS", 24, "groups", lambda value: ", ".join(value or ()), right=False, need=5),
 )

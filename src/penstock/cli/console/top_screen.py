@@ -1,4 +1,4 @@
-"""What ``penstock top`` shows: groups, one group or apps, as rows that keys sort, filter and open."""
+"""What ``penstock top`` shows: groups, one group or apps, as rows that keys sort, filter and open; and one app."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -7,8 +7,10 @@ from functools import partial
 
 from rich.text import Text
 
+from penstock.cli.console.handler_commands import CommandSender
 from penstock.cli.console.process_figures import ProcessFigures
 from penstock.cli.console.screen import out, shown_line
+from penstock.cli.console.top_app import AppView
 from penstock.cli.console.top_columns import (
     APPS,
     GROUPS,
@@ -35,6 +37,7 @@ _ELSEWHERE = {"cpu": None, "memory": None}
 _AROUND = 4  # lines: title, header of the table, an empty line or trouble, keys
 _STEPS = {"down": 1, "j": 1, "up": -1, "k": -1, "page down": 10, "page up": -10, "home": -(10**9), "end": 10**9}
 _LONGEST_FILTER = 60
+_YES_NO = "? y/n"
 
 
 @dataclass
@@ -51,11 +54,24 @@ class _Table:
 
 
 class TopScreen:
-    """The state of the screen. ``press`` takes keys, ``frame`` draws; neither waits for anything."""
+    """The state of the screen. ``press`` takes keys, ``frame`` draws; neither waits for anything.
 
-    def __init__(self, *, figures: ProcessFigures, start: str = _GROUPS) -> None:
+    ``commands`` sends what the user confirms to running apps.
+    """
+
+    def __init__(
+        self,
+        *,
+        figures: ProcessFigures,
+        commands: CommandSender,
+        start: str = _GROUPS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._place = start
         self._group: str | None = None
+        self._app: AppView | None = None
+        self._commands = commands
+        self._clock = clock
         self._figures = figures
         self._tables = {
             _GROUPS: _Table(GROUPS, sort=2, descending=True),
@@ -64,11 +80,14 @@ class TopScreen:
         }
         self._typing = False
         self._frozen: dict[str, ChannelState] | None = None
+        self._frozen_at: float | None = None
         self.ended = False
 
     @property
     def topics(self) -> list[str]:
         """The topics of the feed that the screen needs now, the most important one first."""
+        if self._app is not None:
+            return [self._app.topic]
         if self._place == "group":
             return [topic_of("group", name=self._group or "")]
         return [_GROUPS] if self._place == _GROUPS else [_APPS, _GROUPS]
@@ -76,33 +95,40 @@ class TopScreen:
     @property
     def visible(self) -> list[str]:
         """The keys of the rows on the screen."""
-        return self._table.keys
+        return [] if self._app is not None else self._table.keys
 
     def press(self, key: str, states: States) -> None:
         """Do what the key stands for. Unknown keys do nothing."""
+        if self._app is not None and self._app.press(key, states(self._app.topic)):
+            return
         if self._typing:
             self._type(key)
-        elif key in _STEPS:
-            self._move(_STEPS[key], states)
         elif key in {"p", " "}:
-            self._frozen = None if self._frozen is not None else {topic: states(topic) for topic in self.topics}
+            self._freeze(states)
+        elif key in _STEPS and self._app is None:
+            self._move(_STEPS[key], states)
         elif (act := self._keys().get(key)) is not None:
             act()
 
     def _keys(self) -> dict[str, Callable[[], None]]:
-        table, other = self._table, _APPS if self._place == _GROUPS else _GROUPS
-        sort, back = (partial(self._sort_by, step) for step in (1, -1))
-        return {
+        everywhere: dict[str, Callable[[], None]] = {
             "q": partial(setattr, self, "ended", True),
             "1": partial(self._go, _GROUPS),
             "2": partial(self._go, _APPS),
+            **dict.fromkeys(("escape", "backspace"), self._back),
+        }
+        if self._app is not None:
+            return everywhere
+        table, other = self._table, _APPS if self._place == _GROUPS else _GROUPS
+        sort, back = (partial(self._sort_by, step) for step in (1, -1))
+        return {
+            **everywhere,
             "tab": partial(self._go, other),
             "/": partial(setattr, self, "_typing", True),
             "r": partial(setattr, table, "descending", not table.descending),
             **dict.fromkeys(("s", "right", ">"), sort),
             **dict.fromkeys(("left", "<"), back),
             "enter": self._open,
-            **dict.fromkeys(("escape", "backspace"), self._back),
         }
 
     def rows(self, states: States) -> list[TableRow]:
@@ -114,6 +140,8 @@ class TopScreen:
 
     def frame(self, states: States, *, width: int, height: int | None, brokers: str | None) -> Text:
         """Return the picture; without a height, all rows."""
+        if self._app is not None:
+            return self._app_frame(self._app, states, width, height or out.height, brokers)
         table, rows = self._table, self.rows(self._now(states))
         columns = fitting(table.columns, width)
         keys = [self._key(row) for row in rows]
@@ -127,7 +155,7 @@ class TopScreen:
         sorted_by = table.columns[table.sort].title
         trouble = next((state.trouble for topic in self.topics if (state := states(topic)).trouble), None)
         lines = [
-            self._title(rows, width, brokers),
+            self._title(self._summary(rows), width, brokers),
             head_line(columns, width, sorted_by=sorted_by, descending=table.descending),
             *(row_line(columns, width, row, chosen=self._key(row) == table.chosen) for row in shown),
         ]
@@ -137,10 +165,15 @@ class TopScreen:
         elif trouble is not None:
             lines.append(Text(shown_line(str(trouble)), style="bold red"))
         if height is not None:
-            lines = lines[: height - 1] + [Text()] * (height - 1 - len(lines)) + [self._foot(width)]
-        for line in lines:
-            line.truncate(width, overflow="ellipsis")
-        return Text("\n").join(lines)
+            foot = self._foot(width, states(self.topics[0]))
+            lines = lines[: height - 1] + [Text()] * (height - 1 - len(lines)) + [foot]
+        return _joined(lines, width)
+
+    def _app_frame(self, app: AppView, states: States, width: int, height: int, brokers: str | None) -> Text:
+        state, now = self._now(states)(app.topic), self._frozen_at or self._clock()
+        body = app.lines(state, width=width, height=height - 2, now=now)  # without the title and the foot line
+        lines = [self._title(app.title(state, now=now), width, brokers), *body][: height - 1]
+        return _joined([*lines, self._foot(width, states(app.topic))], width)
 
     @property
     def _table(self) -> _Table:
@@ -167,7 +200,7 @@ class TopScreen:
             mine = [groups[name] for name in row["groups"] if name in groups]
             yield {
                 **row,
-                "up": time.time() - row["since"],
+                "up": self._clock() - row["since"],
                 "lag": _sum(each.get("lag") for each in mine),
                 "rate_out": _sum(each.get("rate_out") for each in mine),
                 "state": "stopping" if row.get("stopping") else row.get("state") or "running",
@@ -179,20 +212,21 @@ class TopScreen:
             return f"partition {row['topic']}/{row['partition']}"
         return str(row["name"] if self._place == _GROUPS else row.get("id", row["pid"]))
 
-    def _title(self, rows: Sequence[TableRow], width: int, brokers: str | None) -> Text:
+    def _summary(self, rows: Sequence[TableRow]) -> str:
         lag = _sum(row.get("lag") for row in rows)
         if self._place == "group":
-            what = f"{shown_line(self._group or '')} · {counted(len(rows), 'partition')} · lag {number(lag)}"
-        elif self._place == _APPS:
-            what = f"{counted(len(rows), 'app')} on this machine"
-        else:
-            behind = max((row["lag_seconds"] for row in rows if row.get("lag_seconds") is not None), default=None)
-            what = f"{counted(len(rows), 'group')} · lag {number(lag)} · behind {age(behind)}"
-        line = Text.assemble(("penstock top", "bold"), " · ", what)
-        if self._table.filter or self._typing:
+            return f"{self._group or ''} · {counted(len(rows), 'partition')} · lag {number(lag)}"
+        if self._place == _APPS:
+            return f"{counted(len(rows), 'app')} on this machine"
+        behind = max((row["lag_seconds"] for row in rows if row.get("lag_seconds") is not None), default=None)
+        return f"{counted(len(rows), 'group')} · lag {number(lag)} · behind {age(behind)}"
+
+    def _title(self, what: str, width: int, brokers: str | None) -> Text:
+        line = Text.assemble(("penstock top", "bold"), " · ", shown_line(what))
+        if self._app is None and (self._table.filter or self._typing):
             line.append(f" · filter {shown_line(self._table.filter)}{'▏' if self._typing else ''}", style="cyan")
         if self._frozen is not None:
-            line.append(" · PAUSED", style="bold yellow")
+            line.append(" · FROZEN", style="bold yellow")
         right = shown_line(f"{brokers or 'no broker'} {time.strftime('%H:%M:%S')}")
         space = width - line.cell_len - len(right)
         return line if space < 1 else line.append(" " * space + right, style="dim")
@@ -211,27 +245,26 @@ class TopScreen:
         }
         return [Text(), Text(none.get(self._place, "The group owns no partitions and has committed nothing."))]
 
-    def _foot(self, width: int) -> Text:
+    def _foot(self, width: int, state: ChannelState) -> Text:
+        if self._app is not None and (question := self._app.question) is not None:
+            line = Text(shown_line(question), style="bold reverse")
+            line.truncate(max(1, width - len(_YES_NO)), overflow="ellipsis")
+            return line.append(_YES_NO)
         if self._typing:
             return Text("type to filter · Enter keeps it · Escape clears it", style="dim")
-        keys = [
-            ("q", "quit"),
-            ("s", "sort"),
-            ("r", "reverse"),
-            ("/", "filter"),
-            ("p", "resume" if self._frozen else "pause"),
-        ]
-        keys += {
-            _GROUPS: [("↑↓ Enter", "open"), ("2", "apps")],
-            _APPS: [("1", "groups")],
-            "group": [("Esc", "back")],
-        }[self._place]
-        line = Text()
-        for key, what in keys:
-            part = Text.assemble((key, "bold"), f" {what}  ", style="dim")
-            if line.cell_len + part.cell_len <= width:
-                line.append(part)
-        return line
+        freeze = ("p", "unfreeze" if self._frozen else "freeze")
+        if self._app is not None:
+            return _keys_line([("q", "quit"), *self._app.keys(state), freeze], width)
+        opened = [("Esc", "back")] if self._place == "group" else [("↑↓ Enter", "open")]
+        other = {_GROUPS: [("2", "apps")], _APPS: [("1", "groups")]}.get(self._place, [])
+        keys = [("q", "quit"), *opened, ("s", "sort"), ("r", "reverse"), ("/", "filter"), *other, freeze]
+        return _keys_line(keys, width)
+
+    def _freeze(self, states: States) -> None:
+        if self._frozen is None:
+            self._frozen, self._frozen_at = {topic: states(topic) for topic in self.topics}, self._clock()
+        else:
+            self._frozen = self._frozen_at = None
 
     def _type(self, key: str) -> None:
         table = self._table
@@ -255,13 +288,21 @@ class TopScreen:
             self._table.chosen = keys[min(max(at, 0), len(keys) - 1)]
 
     def _open(self) -> None:
-        if self._place == _GROUPS and self._table.chosen is not None:
-            self._group = self._table.chosen
+        chosen = self._table.chosen
+        if chosen is None:
+            return
+        if self._place == _APPS:
+            self._go(_APPS)
+            self._app = AppView(chosen, self._commands)
+        elif self._place == _GROUPS:
+            self._group = chosen
             self._tables["group"].chosen, self._tables["group"].filter = None, ""
             self._go("group")
 
     def _back(self) -> None:
-        if self._table.filter:
+        if self._app is not None:
+            self._go(_APPS)
+        elif self._table.filter:
             self._table.filter = ""
         elif self._place != _GROUPS:
             self._go(_GROUPS)
@@ -269,7 +310,22 @@ class TopScreen:
             self._table.chosen = None
 
     def _go(self, place: str) -> None:
-        self._place, self._frozen = place, None
+        self._place, self._frozen, self._frozen_at, self._app = place, None, None, None
+
+
+def _joined(lines: Sequence[Text], width: int) -> Text:
+    for line in lines:
+        line.truncate(width, overflow="ellipsis")
+    return Text("\n").join(lines)
+
+
+def _keys_line(keys: Iterable[tuple[str, str]], width: int) -> Text:
+    line = Text()
+    for key, what in keys:
+        part = Text.assemble((key, "bold"), f" {what}  ", style="dim")
+        if line.cell_len + part.cell_len <= width:
+            line.append(part)
+    return line
 
 
 def _searched(row: TableRow) -> str:

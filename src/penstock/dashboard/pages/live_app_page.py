@@ -14,6 +14,8 @@ from penstock.errors import StateError
 from penstock.ops.reported_runs import SeenRun
 
 _RATE_SECONDS = 10.0
+# Counts have not changed since the last point if it is older than this.
+_IDLE_SECONDS = 2.0
 # Quantiles of a latency histogram are taken from the runs of handlers in about this time.
 _LATENCY_READS = 60
 
@@ -49,11 +51,14 @@ class LiveAppSource:
                 if (each["group"], each["handler"]) == (handler["group"], handler["name"])
             ]
             control = controls.get((handler["group"], handler["name"]))
-            rows[f"handler {handler['group']} {handler['name']}"] = {**self._handler(handler, its), "control": control}
+            rows[f"handler {handler['group']} {handler['name']}"] = {
+                **self._handler(handler, its, picture.get("at")),
+                "control": control,
+            }
         return rows
 
-    def _handler(self, handler: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> Row:
-        row: Row = {**handler, "rate": rounded(_rate(handler["points"])), "members": len(members)}
+    def _handler(self, handler: Mapping[str, Any], members: Sequence[Mapping[str, Any]], at: float | None) -> Row:
+        row: Row = {**handler, "rate": rounded(_rate(handler["points"], at)), "members": len(members)}
         row["rates"] = [
             [at, rounded((after - before) / max(0.001, at - since))]
             for (since, before, *_), (at, after, *_) in pairwise(handler["points"])
@@ -104,14 +109,15 @@ _SUMS = (
 )  # fmt: skip
 
 
-def _rate(points: Sequence[Sequence[float]]) -> float | None:
-    """Return the records a second of the last seconds."""
+def _rate(points: Sequence[Sequence[float]], at: float | None) -> float | None:
+    """Return the records a second of the last seconds before ``at``. A run adds points only while its counts change."""
     if len(points) < 2:  # noqa: PLR2004 - a rate needs two points
         return None
     last = points[-1]
-    first = next(each for each in points if last[0] - each[0] <= _RATE_SECONDS)
-    first = first if first is not last else points[-2]
-    return (last[1] - first[1]) / max(0.001, last[0] - first[0])
+    end = last[0] if at is None or at - last[0] <= _IDLE_SECONDS else at
+    start = end - _RATE_SECONDS
+    first = next((each for each in reversed(points[:-1]) if each[0] <= start), points[0])
+    return (last[1] - first[1]) / max(0.001, end - max(first[0], start)) if last[0] > start else 0.0
 
 
 def run_row(run: SeenRun) -> Row:

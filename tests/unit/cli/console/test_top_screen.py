@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from hostile_text import HOSTILE, SHOWN, Terminal, assert_harmless
+from penstock.cli.console.handler_commands import CommandSender
 from penstock.cli.console.keyboard import keys_in
 from penstock.cli.console.process_figures import ProcessFigures
 from penstock.cli.console.screen import Screen
@@ -31,9 +32,15 @@ def states(topic: str) -> ChannelState:
     return ChannelState(rows, None, 1)
 
 
+def new_screen() -> TopScreen:
+    return TopScreen(
+        figures=ProcessFigures(), commands=CommandSender(lambda: None, carry_out=lambda _: pytest.fail("a command"))
+    )
+
+
 @pytest.fixture
 def screen() -> TopScreen:
-    return TopScreen(figures=ProcessFigures())
+    return new_screen()
 
 
 def lines(screen: TopScreen, *, width: int = 80, height: int | None = 12) -> list[str]:
@@ -96,14 +103,14 @@ def test_partitions_are_sorted_by_their_numbers(screen: TopScreen) -> None:
     assert names(screen) == ["3", "10"]
 
 
-def test_a_pause_keeps_the_picture_and_says_so(screen: TopScreen) -> None:
+def test_a_frozen_picture_stays_and_says_so(screen: TopScreen) -> None:
     press(screen, "p")
 
     def later(_topic: str) -> ChannelState:
         return ChannelState({}, None, 2)
 
     shown = screen.frame(later, width=80, height=10, brokers=None).plain
-    assert "PAUSED" in shown
+    assert "FROZEN" in shown
     assert "billing" in shown
     press(screen, "p")
     assert "billing" not in screen.frame(later, width=80, height=10, brokers=None).plain
@@ -111,7 +118,7 @@ def test_a_pause_keeps_the_picture_and_says_so(screen: TopScreen) -> None:
 
 def test_many_rows_scroll_with_the_chosen_one() -> None:
     many: Rows = {f"g{number:04}": {"name": f"g{number:04}", "lag": number} for number in range(1000)}
-    screen = TopScreen(figures=ProcessFigures())
+    screen = new_screen()
 
     def of_many(_topic: str) -> ChannelState:
         return ChannelState(many, None, 1)
