@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
 from heapq import nlargest, nsmallest
 from itertools import chain, islice
 
@@ -36,50 +37,41 @@ _MOST_TENANTS = 30
 _MOST_LOOKED_AT = 5_000
 
 
+@dataclass(frozen=True)
 class MemberView:
     """``health`` and ``load`` may be called on any thread, ``activity`` only on the dispatcher's."""
 
-    def __init__(  # noqa: PLR0917 - the parts of one dispatcher
-        self,
-        handler: Handler,
-        adapter: RecordAdapter,
-        dispatch: Dispatch,
-        works: WorksInProgress,
-        concurrency: RunningConcurrency,
-        watches: Stopwatches,
-        clock: Callable[[], float],
-    ) -> None:
-        self._handler = handler
-        self._adapter = adapter
-        self._dispatch = dispatch
-        self._works = works
-        self._concurrency = concurrency
-        self._watches = watches
-        self._clock = clock
+    handler: Handler
+    adapter: RecordAdapter
+    dispatch: Dispatch
+    works: WorksInProgress
+    concurrency: RunningConcurrency
+    watches: Stopwatches
+    clock: Callable[[], float]
 
     def health(self) -> tuple[float | None, int, tuple[InProgress, ...]]:
         """Seconds since a record was finished, records in flight, the longest in progress."""
-        in_flight = sum(epoch.tracker.unfinished for epoch in self._dispatch.epochs)
-        return (self._clock() - self._works.finished_at if in_flight else None), in_flight, self._works.longest
+        in_flight = sum(epoch.tracker.unfinished for epoch in self.dispatch.epochs)
+        return (self.clock() - self.works.finished_at if in_flight else None), in_flight, self.works.longest
 
     def load(self) -> tuple[int, int, dict[TopicPartition, int]]:
         """Lanes with records, bundles with workers or queued for them, bytes of offset maps."""
-        epochs = self._dispatch.epochs
+        epochs = self.dispatch.epochs
         maps = {epoch.tp: len(known[1]) for epoch in epochs if (known := epoch.committed) is not None}
-        return sum(len(epoch.lanes.by_key) for epoch in epochs), self._dispatch.busy, maps
+        return sum(len(epoch.lanes.by_key) for epoch in epochs), self.dispatch.busy, maps
 
     def activity(self, breaker: str | None) -> MemberActivity:
-        now, epochs, counted = self._clock(), self._dispatch.epochs, self._dispatch.in_flight
+        now, epochs, counted = self.clock(), self.dispatch.epochs, self.dispatch.in_flight
         in_flight = sum(epoch.tracker.unfinished for epoch in epochs)
         lanes = [lane for epoch in epochs for lane in epoch.lanes.by_key.values()]
-        backoffs = self._dispatch.backoffs()
-        at_work = self._works.current(now)
+        backoffs = self.dispatch.backoffs()
+        at_work = self.works.current(now)
         longest = nlargest(_MOST_AT_WORK, at_work, key=lambda each: each[2])
         return MemberActivity(
-            handler=self._handler.name,
-            group=self._handler.group,
-            concurrency=self._concurrency.limit,
-            is_auto=self._concurrency.auto is not None,
+            handler=self.handler.name,
+            group=self.handler.group,
+            concurrency=self.concurrency.limit,
+            is_auto=self.concurrency.auto is not None,
             busy=len(at_work),
             in_flight=in_flight,
             max_in_flight=counted.limits.max_records,
@@ -103,15 +95,15 @@ class MemberView:
             ),
             tenants=self._tenants(lanes, at_work),
             partitions=tuple(_owned(epoch) for epoch in epochs[:_MOST_PARTITIONS]),
-            latency_bounds=self._watches.handler.bounds,
-            latency=tuple(self._watches.handler.counts),
+            latency_bounds=self.watches.handler.bounds,
+            latency=tuple(self.watches.handler.counts),
         )
 
     def _tenants(
         self, lanes: Iterable[Lane], at_work: Iterable[tuple[Epoch, AnyRecord, float]]
     ) -> tuple[TenantShare, ...]:
-        fairness = self._dispatch.fairness
-        if fairness is None or self._handler.fair_by is None:
+        fairness = self.dispatch.fairness
+        if fairness is None or self.handler.fair_by is None:
             return ()
         busy = Counter(fairness.tenant_of(record) for _, record, _ in at_work)
         records = islice(chain.from_iterable(lane.waiting for lane in lanes), _MOST_LOOKED_AT)
@@ -120,29 +112,29 @@ class MemberView:
         return tuple(TenantShare(_tenant(each), fairness.weight_of(each), busy[each], waiting[each]) for each in most)
 
     def _at_work(self, epoch: Epoch, record: AnyRecord, seconds: float) -> RecordAtWork:
-        offset = self._adapter.offset_of(record)
+        offset = self.adapter.offset_of(record)
         return RecordAtWork(*epoch.tp, offset, self._key(record), epoch.attempt_at(offset), round(seconds, 3))
 
     def _retry(self, seconds: float, lane: Lane) -> WaitingRetry:
         record = lane.waiting[0]
-        offset = self._adapter.offset_of(record)
+        offset = self.adapter.offset_of(record)
         attempt, behind = lane.epoch.attempt_at(offset), len(lane.waiting) - 1
         return WaitingRetry(*lane.epoch.tp, offset, self._key(record), attempt, round(max(0.0, seconds), 3), behind)
 
     def _key(self, record: AnyRecord) -> str | None:
-        key = self._adapter.key_of(record)
+        key = self.adapter.key_of(record)
         return None if key is None else as_text(key, limit=_KEY_CHARACTERS)
 
     def _oldest_ms(self, epochs: Iterable[Epoch], at_work: Iterable[tuple[Epoch, AnyRecord, float]]) -> int | None:
         """The earliest timestamp of the first unfinished record of each partition, as far as they are at hand."""
-        offset_of = self._adapter.offset_of
+        offset_of = self.adapter.offset_of
         firsts: dict[TopicPartition, AnyRecord] = {}
         for epoch in epochs:
             heads = [lane.waiting[0] for lane in epoch.lanes.by_key.values() if lane.waiting]
             heads += [record for its, record, _ in at_work if its is epoch]
             if heads:
                 firsts[epoch.tp] = min(heads, key=offset_of)
-        times = [self._adapter.to_record(record, 1).timestamp_ms for record in firsts.values()]
+        times = [self.adapter.to_record(record, 1).timestamp_ms for record in firsts.values()]
         return min((each for each in times if each >= 0), default=None)
 
 
