@@ -27,8 +27,6 @@ ONLY_ERRORS = {
     "delivery.report.only.error": True,
     # With several requests under way, the client may take a lost batch for delivered (see ProvenProducer).
     "max.in.flight.requests.per.connection": 1,
-    # The next batch waits for the answer to this one. So only its bytes limit a batch, not the client's 10,000 records.
-    "batch.num.messages": 100_000,
 }
 """The settings of the producer for ``PlainOutputs``: an output costs no callback, and no report proves its delivery."""
 
