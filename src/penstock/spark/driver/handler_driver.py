@@ -34,8 +34,8 @@ from penstock.spark.driver.uncommitted import Uncommitted
 from penstock.spark.tasks.run_slices import DriverMembership
 from penstock.spark.tasks.slice_result import SliceResult
 
-# The longest wait for the end of a job; between two waits the thread serves the Kafka client.
-_TURN_SECONDS = 0.05
+# The longest wait for the end of a job, and for the answer to a commit; then the thread serves the Kafka client.
+_TURN_SECONDS, _ANSWER_SECONDS = 0.05, 0.005
 # How often to ask for the ends of the logs; sooner for partitions whose slice has just ended.
 _ENDS_SECONDS, _SOON_SECONDS = 0.2, 0.05
 # How often to look at other members' progress and to report one's own.
@@ -131,7 +131,7 @@ class HandlerDriver:
             self._end(job_failure(error, self._handler).error)
 
     def _turn(self) -> None:
-        self._take_ended(_TURN_SECONDS)
+        self._take_ended(_ANSWER_SECONDS if self._uncommitted.are_asked else _TURN_SECONDS)
         for error in self._member.poll():
             raise error
         self._ask(self._resume)

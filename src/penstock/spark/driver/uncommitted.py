@@ -27,6 +27,11 @@ class Uncommitted:
         self._asked |= due
         return self._commits(due)
 
+    @property
+    def are_asked(self) -> bool:
+        """Whether a commit is not answered yet."""
+        return bool(self._asked)
+
     def now(self, tps: Iterable[TopicPartition] | None = None) -> Commits:
         """Return what to commit of these partitions, or of all."""
         return self._commits(self._changed if tps is None else self._changed.intersection(tps))
