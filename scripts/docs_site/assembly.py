@@ -24,8 +24,9 @@ def assemble(folder: Path) -> list[Section]:
         name = pages[source]
         _write(folder, name, with_links(without_comments(text), source, pages, name))
     _add_contents(folder, sections)
-    for picture in (path for pattern in ("*.svg", "*.png") for path in DOCS.rglob(pattern)):
-        target = folder / picture.relative_to(DOCS)
+    pictures = [path for pattern in ("*.svg", "*.png") for path in DOCS.rglob(pattern)]
+    for picture in (*pictures, *(ROOT / "benchmarks").glob("*.svg")):
+        target = folder / picture.relative_to(DOCS if picture.is_relative_to(DOCS) else ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(picture, target)
     return sections
