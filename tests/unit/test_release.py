@@ -16,7 +16,12 @@ from penstock import errors
 ROOT = Path(__file__).parents[2]
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text("utf-8")
 # Not only names that are listed in `__all__` are public there, or not all of them are.
-PARTLY_PUBLIC = {"penstock.codecs": {"decoder_of"}, "penstock.spark": {"run"}}
+PARTLY_PUBLIC = {
+    "penstock.assign.plan": {"Move", "Plan", "RebalancePause", "Side", "Spread", "plan"},
+    "penstock.codecs": {"codec_of", "decoder_of"},
+    "penstock.devkit": {"Embedded", "UpOptions"},
+    "penstock.spark": {"run"},
+}
 
 
 def load_script(name: str) -> Any:

@@ -10,6 +10,8 @@ from penstock.assign.model import Assignor, Group, Member
 from penstock.assign.sticky.user_data import write_sticky
 from penstock.core.records.record import TopicPartition
 
+__all__ = ["Move", "Plan", "RebalancePause", "Side", "Spread", "plan", "remembering", "why_estimate"]
+
 Reason = Literal["new", "owner left", "unsubscribed", "nearer", "balance", "exchange"]
 """Why a partition gets another owner.
 

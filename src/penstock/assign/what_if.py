@@ -11,6 +11,8 @@ from penstock.assign.model import Group, Member, Topic
 from penstock.core.text.plurals import counted
 from penstock.errors import ConfigError
 
+__all__ = ["with_members", "with_partitions", "with_topics"]
+
 _NEW_PARTITIONS = 1
 
 
