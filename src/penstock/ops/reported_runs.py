@@ -115,7 +115,7 @@ def seen_runs(reports: RunReports, cluster: Cluster | None, *, only: str | None 
     """Return all runs that can be seen, or one by its id. Only that one has what it does now, if it is here."""
     here = [SeenRun(run, is_here=True, picture=None) for run in alive()]
     found = next((each.run for each in here if each.id == only), None)
-    if found is not None:  # without a broker too: commands must not wait for one that is away
+    if found is not None:  # commands must not wait for a broker that does not answer
         return [SeenRun(found, is_here=True, picture=None).looked_at()]
     if only is not None:
         here = []

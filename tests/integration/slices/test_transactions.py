@@ -229,7 +229,7 @@ def test_clients_of_slices_that_failed_end_at_once(
     delivery: str, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
-        raise ServerError("The broker is away.", hint="Wait.")
+        raise ServerError("The broker does not answer.", hint="Wait.")
 
     threads = psutil.Process().num_threads
     monkeypatch.setattr(SliceReader, "read", broken)
@@ -247,7 +247,7 @@ class Away:
 
 def needs_a_service(value: int) -> int:
     if value == 5 and time.monotonic() < Away.until:
-        raise DependencyUnavailable("the registry is away", 1.5)
+        raise DependencyUnavailable("the registry does not answer", 1.5)
     return value
 
 

@@ -31,7 +31,7 @@ class Silent:
 
 
 def test_a_run_of_this_machine_is_found_without_a_broker() -> None:
-    """The page of an app and its commands work while Kafka is away."""
+    """The page of an app and its commands work while Kafka does not answer."""
     with registered("shop", engine="local", groups=["g"], warn=pytest.fail):
         name = f"{os.uname().nodename}:{os.getpid()}"
         (found,) = seen_runs(RunReports(), cast(Cluster, Silent()), only=name)

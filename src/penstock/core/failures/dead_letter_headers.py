@@ -19,6 +19,8 @@ from penstock.core.records.record import Header
 MAX_MESSAGE_BYTES = 1024
 MAX_TRACEBACK_BYTES = 4096
 MAX_NAME_BYTES = 249  # Kafka's limit for a topic name
+# Of a reason in what the dashboard reads. An error may quote a record: megabytes, or half of a character.
+MAX_REASON_BYTES = 2_000
 
 DEAD_LETTER_PREFIX = "penstock-dlq-"
 REPLAY_PREFIX = "penstock-replay-"

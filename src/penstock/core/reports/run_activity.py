@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from penstock.core.failures.dead_letter_headers import bounded
+from penstock.core.failures.dead_letter_headers import MAX_REASON_BYTES, bounded
 from penstock.core.reports.events import (
     BreakerClosed,
     BreakerOpened,
@@ -30,7 +30,6 @@ _KEPT_ERRORS = 40
 _KEPT_NOTES = 20
 # An error may quote a record: megabytes, or half of a character, which is no text for a file.
 _TRACEBACK_CHARACTERS = 6_000
-_REASON_BYTES = 2_000
 
 _Failure = Retried | Postponed | DeadLettered
 
@@ -124,7 +123,7 @@ def _note(its: HandlerActivity, event: Event, now: float) -> None:
         case ConcurrencyChanged():
             its.found.append((round(now, 3), event.concurrency))
         case BreakerOpened() | BreakerClosed():
-            its.breaker = bounded(event.reason, _REASON_BYTES) if isinstance(event, BreakerOpened) else None
+            its.breaker = bounded(event.reason, MAX_REASON_BYTES) if isinstance(event, BreakerOpened) else None
         case _:
             _note_slow(its, event, now)
 
@@ -164,7 +163,7 @@ def _error(its: HandlerActivity, reason: str, traceback: str, now: float) -> Err
             del its.errors[min(its.errors, key=lambda each: its.errors[each].last_at)]
         known = its.errors[key] = ErrorGroup("", "", round(now, 3))
     known.count += 1
-    known.last_at, known.reason = round(now, 3), bounded(reason, _REASON_BYTES)
+    known.last_at, known.reason = round(now, 3), bounded(reason, MAX_REASON_BYTES)
     known.traceback = traceback[-_TRACEBACK_CHARACTERS:].encode(errors="replace").decode()
     return known
 

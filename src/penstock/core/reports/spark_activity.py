@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from penstock.core.failures.dead_letter_headers import bounded
+from penstock.core.failures.dead_letter_headers import MAX_REASON_BYTES, bounded
 from penstock.core.reports.events import (
     BatchFinished,
     Error,
@@ -22,8 +22,6 @@ from penstock.core.reports.record_counts import Counts
 
 _KEPT_BATCHES = 60
 _KEPT_PARTITIONS = 5_000
-# An error may quote a record: megabytes, or half of a character, which is no text for a file.
-_PROBLEM_BYTES = 2_000
 
 WorkState = Literal["running", "restarting", "stopping", "stopped", "failed"]
 
@@ -99,7 +97,7 @@ class SparkActivity:
 
 def _note_of_group(work: SparkWork, event: Error | Lagging) -> None:
     if isinstance(event, Error):
-        work.problem = bounded(event.reason, _PROBLEM_BYTES)
+        work.problem = bounded(event.reason, MAX_REASON_BYTES)
         work.state = "failed" if event.fatal else work.state
     elif event.topic in work.topics and len(work.partitions) < _KEPT_PARTITIONS:
         work.partitions[f"{event.topic}/{event.partition}"] = event.offset, event.lag
@@ -111,7 +109,7 @@ def _note(work: SparkWork, event: Event, now: float) -> bool:
             _note_batch(work, event, now)
         case Restarting():
             work.restarts += 1
-            work.state, work.restarted_at, work.problem = "restarting", now, bounded(event.reason, _PROBLEM_BYTES)
+            work.state, work.restarted_at, work.problem = "restarting", now, bounded(event.reason, MAX_REASON_BYTES)
         case Progressed() | Stopped():
             work.counts = Counts(event.read, event.written, event.dead_lettered, event.skipped)
             if isinstance(event, Stopped) and work.state != "failed":

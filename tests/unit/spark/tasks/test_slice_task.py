@@ -191,7 +191,7 @@ def test_while_a_registry_is_unavailable_a_task_waits_and_counts_no_attempt(monk
         def decode(self, data: bytes, _headers: Any) -> bytes:
             self.left -= 1
             if self.left >= 0:
-                raise DependencyUnavailable("the registry is away", 3.0)
+                raise DependencyUnavailable("the registry does not answer", 3.0)
             return data
 
         def reader(self, raw_of: Any, headers_of: Any, **_options: Any) -> Any:
