@@ -16,8 +16,10 @@ from penstock.errors import PenstockError
 
 # A viewer that is further behind gets a snapshot.
 _KEPT_MESSAGES = 32
-# The pause after a read is at least so many times the read, which may wait for brokers that are slow,
+# The pause after a read is at least so many times the read, which may wait for brokers that are slow, but not longer
+# than this: after an outage, whose last read waits for its requests, a page would show old figures for minutes.
 _PAUSE_PER_READ = 4.0
+_LONGEST_PAUSE_FOR_BROKERS = 10.0
 # and so many times the processor time of its thread: a source may use about 3 % of a core.
 _PAUSE_PER_PROCESSOR_TIME = 30.0
 _TRY_AGAIN_SECONDS = 2.0
@@ -146,7 +148,8 @@ class FeedChannel:
 
 def pause_after(every: float, took: float, processor_time: float) -> float:
     """Return how long to wait after a read, in seconds."""
-    return max(every, _PAUSE_PER_READ * took, _PAUSE_PER_PROCESSOR_TIME * processor_time)
+    for_brokers = min(_PAUSE_PER_READ * took, _LONGEST_PAUSE_FOR_BROKERS)
+    return max(every, for_brokers, _PAUSE_PER_PROCESSOR_TIME * processor_time)
 
 
 def _told(trouble: PenstockError | None) -> dict[str, str] | None:
