@@ -43,6 +43,7 @@ def make_dispatch(
     retry_topics: Sequence[float] = (),
     breaker: Breaker | None = None,
     batch: int | None = None,
+    linger: float = 0.0,
     fairness: Fairness | None = None,
 ) -> Dispatch:
     return Dispatch(
@@ -57,6 +58,7 @@ def make_dispatch(
         random=lambda: 0.5,
         fairness=fairness,
         batch=batch,
+        linger=linger,
     )
 
 

@@ -94,7 +94,7 @@ class CommitSender:
         again. A broker checks the member, not the partitions it owns, so it would accept the old commit and the group's
         offset would move backwards. So commits of an earlier assignment are dropped.
         """
-        commits = self._still_owned(asked.commits, asked.assignments)
+        commits = self._of_still_owned(asked.commits, asked.assignments)
         if not commits:
             self._inbox.put(CommitAnswer({}, {}))
             return
@@ -104,9 +104,13 @@ class CommitSender:
         else:
             self._saving = _Saving(commits, asked.assignments, self._store_session.start_saving(commits))
 
-    def _still_owned(self, commits: Commits, assignments: int) -> Commits:
+    def still_owned(self, tps: Iterable[TopicPartition], assignments: int) -> list[TopicPartition]:
+        """Return those of these partitions that the member has owned ever since it had so many assignments."""
         never = self._assignments + 1
-        return {tp: at for tp, at in commits.items() if self._assigned_by.get(tp, never) <= assignments}
+        return [tp for tp in tps if self._assigned_by.get(tp, never) <= assignments]
+
+    def _of_still_owned(self, commits: Commits, assignments: int) -> Commits:
+        return {tp: commits[tp] for tp in self.still_owned(commits, assignments)}
 
     def _finish_saving(self, consumer: Any) -> None:
         """Wait for the save in progress, if there is one, and commit what was saved to Kafka."""
@@ -114,7 +118,7 @@ class CommitSender:
         if saving is not None:
             kept = self._note_refusals(saving.commits, saving.refused.result())
             # Some partitions may have been revoked during the save, with a later commit.
-            self._send(consumer, self._still_owned(kept, saving.assignments))
+            self._send(consumer, self._of_still_owned(kept, saving.assignments))
 
     def _send(self, consumer: Any, commits: Commits, *, wait: bool = False) -> None:
         if not commits:
