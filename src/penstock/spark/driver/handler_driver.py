@@ -358,10 +358,7 @@ class HandlerDriver:
         if not self._running:
             self._end(None)
         elif now - self._stopping_at > self._handler.drain_timeout:
-            self._reports.warned(
-                f"The slices that handler {self._handler.name} was running took longer than drain_timeout="
-                f"{self._handler.drain_timeout:g}s. They were cancelled, and their records will come again."
-            )
+            self._reports.cancelled()
             self._cancel()
             self._end(None)
 
