@@ -101,10 +101,14 @@ class Undeliverable:
 
 @dataclass(frozen=True, slots=True)
 class CommitAnswer:
-    """The answer to a commit; ``refused`` has the reason for each partition that the broker did not accept."""
+    """The answer to a commit; ``refused`` has the reason for each partition that the broker did not accept.
+
+    ``is_last``: it was the last commit of a revoke. The answer to an earlier commit of the dispatcher is still to come.
+    """
 
     commits: Commits
     refused: Mapping[TopicPartition, str]
+    is_last: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,23 +180,26 @@ class CommitSender:
         self._finish_saving(consumer)
         if not commits:
             return
+        refused: dict[TopicPartition, str] = {}
         if self._store_session is not None:
-            commits = self._note_refusals(commits, self._store_session.start_saving(commits).result())
-        if not commits:
-            self.on_commit(None, [])
-            return
+            refused |= self._store_session.start_saving(commits).result()
+        if saved := {tp: commit for tp, commit in commits.items() if tp not in refused}:
+            refused |= self._commit_and_wait(consumer, saved)
+        self._inbox.put(CommitAnswer(commits, refused, is_last=True))
+
+    def _commit_and_wait(self, consumer: Any, commits: Commits) -> dict[TopicPartition, str]:
+        """Return the reason for each partition that was refused."""
         for wait in (*_LAST_COMMIT_WAITS, None):
             try:
                 done = consumer.commit(offsets=_to_commit(commits), asynchronous=False)
             except KafkaException as error:
                 reason: KafkaError = error.args[0]
-                if wait is not None and (reason.retriable() or reason.code() in REBALANCING):
-                    time.sleep(wait)
-                    continue
-                self.refuse(commits, self._why(reason))
+                if wait is None or not (reason.retriable() or reason.code() in REBALANCING):
+                    return dict.fromkeys(commits, self._why(reason))
+                time.sleep(wait)
             else:
-                self.on_commit(None, done)
-            return
+                return {(each.topic, each.partition): self._why(each.error) for each in done if each.error is not None}
+        return {}
 
     def _why(self, error: KafkaError) -> str:
         return commit_refusal(error, is_member=self._is_member)
