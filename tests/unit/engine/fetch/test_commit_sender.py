@@ -12,7 +12,6 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.core.records.record import TopicPartition
 from penstock.engine.dispatch.thread_messages import Commit, CommitAnswer, Inbox
-from penstock.engine.fetch import store_session
 from penstock.engine.fetch.commit_sender import CommitSender
 from penstock.engine.fetch.store_session import StoreSession
 from penstock.stores import FileOffsets, Progress, SavedProgress
@@ -115,7 +114,7 @@ def test_saves_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     session = StoreSession(store, "shop")
     session.claim([A])
     with monkeypatch.context() as patched:
-        patched.setattr(store_session.threading, "Thread", Thread)
+        patched.setattr(threading, "Thread", Thread)
         saves = [session.start_saving({A: (offset, "")}) for offset in (1, 2)]
     second = threading.Thread(target=targets[1])
     second.start()
