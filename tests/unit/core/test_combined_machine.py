@@ -12,6 +12,7 @@ from dispatch_machine import OUTCOMES, DispatchMachine
 from penstock import Breaker, Record
 from penstock.core.failures.outcome import DONE, Outcome, Skipped
 from penstock.core.failures.pausing_circuit import PausingCircuit
+from penstock.core.scheduling.bundle_size import QUICK
 from penstock.core.scheduling.effects import Send
 from penstock.core.scheduling.fair_queue import Fairness
 from penstock.core.scheduling.lanes import LaneRun, Order
@@ -71,7 +72,7 @@ class CombinedMachine(DispatchMachine):
 
     # Records.
 
-    @rule(size=st.sampled_from([1, 3, 100]))
+    @rule(size=st.sampled_from([1, 3, 100, QUICK]))
     def take(self, size: int) -> None:
         was_open = self.circuit.is_open
         found = self.dispatch.take(self.now, size)

@@ -131,7 +131,8 @@ class AsyncPartitionResources:
                 try:
                     values = await opened.resources.make()
                 except CallbackError:
-                    self._opened.pop(tp, None)  # another attempt makes them again
+                    if self._opened.get(tp) is opened:  # else another attempt is making them again
+                        del self._opened[tp]
                     raise
             yield values
         finally:
