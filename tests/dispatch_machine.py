@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from dispatch_helpers import (
+    AWAY,
     BLOCKED,
     DELAYED,
     FAILURE,
@@ -33,7 +34,7 @@ from penstock.core.scheduling.lanes import Epoch, LaneRun, Order
 RETRY_PLACE: TopicPartition = ("t.retry.1m", 0)
 TPS: list[TopicPartition] = [("t", 0), ("t", 1), RETRY_PLACE]
 OUTCOMES: list[Outcome] = [DONE, OUTPUT, OUTPUTS, Skipped(), POISON, FAILURE, SLOW_FAILURE, DELAYED, LONG_DELAYED]
-UNFINISHED = (FAILURE, SLOW_FAILURE, DELAYED, LONG_DELAYED, BLOCKED)
+UNFINISHED = (FAILURE, SLOW_FAILURE, DELAYED, LONG_DELAYED, BLOCKED, AWAY)
 
 
 def excesses(offsets: Iterable[int]) -> dict[int, int]:
@@ -138,7 +139,9 @@ class DispatchMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.fetch_at)
     @rule(data=st.data(), count=st.integers(1, 30))
     def fetch(self, data: st.DataObject, count: int) -> None:
-        tp = data.draw(st.sampled_from(sorted(self.fetch_at)))
+        self.fetch_from(data.draw(st.sampled_from(sorted(self.fetch_at))), count)
+
+    def fetch_from(self, tp: TopicPartition, count: int) -> None:
         epoch = next(e for e in self.dispatch.epochs if e.tp == tp)
         count = min(count, 40 - (self.delivered - self.dispatch.settled))
         # Records still arrive until the fetcher is asked to pause.
