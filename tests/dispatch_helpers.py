@@ -18,6 +18,7 @@ OUTPUT = Done((ProducerRecord("out", None, b"x"),))
 OUTPUTS = Done(tuple(ProducerRecord(topic, None, b"x") for topic in ("out", "audit", "out")))
 FAILURE = Failed("OSError", "away", retry=Retry(attempts=3, first="1s", jitter=0))
 SLOW_FAILURE = Failed("OSError", "away for long", retry=Retry(attempts=3, first="1m", jitter=0))
+AWAY = Failed("OSError", "away", final=True)
 BLOCKED = Failed("DependencyUnavailable", "the registry does not answer", wait=2.0)
 DELAYED = Delayed(5.0, until=5.0)
 LONG_DELAYED = Delayed(600.0, until=600.0)
@@ -43,6 +44,7 @@ def make_dispatch(
     retry_topics: Sequence[float] = (),
     breaker: Breaker | None = None,
     batch: int | None = None,
+    linger: float = 0.0,
     fairness: Fairness | None = None,
 ) -> Dispatch:
     return Dispatch(
@@ -57,6 +59,7 @@ def make_dispatch(
         random=lambda: 0.5,
         fairness=fairness,
         batch=batch,
+        linger=linger,
     )
 
 

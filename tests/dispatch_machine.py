@@ -1,13 +1,15 @@
 """A state machine that drives the dispatcher's rules through random histories, for tests with each order and limit."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from unittest.mock import patch
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from dispatch_helpers import (
+    AWAY,
+    BLOCKED,
     DELAYED,
     FAILURE,
     LONG_DELAYED,
@@ -32,7 +34,7 @@ from penstock.core.scheduling.lanes import Epoch, LaneRun, Order
 RETRY_PLACE: TopicPartition = ("t.retry.1m", 0)
 TPS: list[TopicPartition] = [("t", 0), ("t", 1), RETRY_PLACE]
 OUTCOMES: list[Outcome] = [DONE, OUTPUT, OUTPUTS, Skipped(), POISON, FAILURE, SLOW_FAILURE, DELAYED, LONG_DELAYED]
-UNFINISHED = (FAILURE, SLOW_FAILURE, DELAYED, LONG_DELAYED)
+UNFINISHED = (FAILURE, SLOW_FAILURE, DELAYED, LONG_DELAYED, BLOCKED, AWAY)
 
 
 def excesses(offsets: Iterable[int]) -> dict[int, int]:
@@ -45,6 +47,7 @@ class DispatchMachine(RuleBasedStateMachine):
 
     order: Order = "partition"
     fairness: Fairness | None = None
+    outcomes: Sequence[Outcome] = OUTCOMES
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,9 +61,7 @@ class DispatchMachine(RuleBasedStateMachine):
             ]
         for each in self.patches:
             each.start()
-        self.dispatch = make_dispatch(
-            order=self.order, retry_topics=[60.0], max_in_flight_bytes=40_000, fairness=self.fairness
-        )
+        self.make()
         self.now = 0.0
         self.due: list[float] = []  # of the retry topic's records, by offset
         self.fetch_at: dict[TopicPartition, int] = {}  # the fetch position of each owned partition
@@ -78,6 +79,11 @@ class DispatchMachine(RuleBasedStateMachine):
         self.refused: list[OutputSet] = []  # of records of which the broker has refused an output
         self.delayed: dict[tuple[Epoch, int], float] = {}  # until when a record waits in memory
         self.attempted: dict[tuple[int, object], int] = {}  # the highest offset attempted, by epoch and lane
+
+    def make(self) -> None:
+        self.dispatch = make_dispatch(
+            order=self.order, retry_topics=[60.0], max_in_flight_bytes=40_000, fairness=self.fairness
+        )
 
     # Ownership.
 
@@ -133,7 +139,9 @@ class DispatchMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.fetch_at)
     @rule(data=st.data(), count=st.integers(1, 30))
     def fetch(self, data: st.DataObject, count: int) -> None:
-        tp = data.draw(st.sampled_from(sorted(self.fetch_at)))
+        self.fetch_from(data.draw(st.sampled_from(sorted(self.fetch_at))), count)
+
+    def fetch_from(self, tp: TopicPartition, count: int) -> None:
         epoch = next(e for e in self.dispatch.epochs if e.tp == tp)
         count = min(count, 40 - (self.delivered - self.dispatch.settled))
         # Records still arrive until the fetcher is asked to pause.
@@ -231,8 +239,9 @@ class DispatchMachine(RuleBasedStateMachine):
         return offset if self.order == "none" or key is None else key
 
     @precondition(lambda self: self.works)
-    @rule(data=st.data(), outcomes=st.lists(st.sampled_from(OUTCOMES), max_size=6))
-    def report(self, data: st.DataObject, outcomes: list[Outcome]) -> None:
+    @rule(data=st.data(), count=st.integers(0, 6))
+    def report(self, data: st.DataObject, count: int) -> None:
+        outcomes = data.draw(st.lists(st.sampled_from(self.outcomes), min_size=count, max_size=count))
         bundle = data.draw(st.sampled_from(self.works))
         run = next(each for each in bundle if not each.done)
         left = len(run.records) - run.collected

@@ -100,12 +100,19 @@ class MemoryOutputs:
 class RealTask:
     """Runs slice after slice, as the driver does, until all records are finished. Raises what stops the handler."""
 
-    def __init__(self, handler: Handler, *batches: Sequence[Message], seconds: float = 600.0) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        *batches: Sequence[Message],
+        seconds: float = 600.0,
+        outputs: MemoryOutputs | None = None,
+    ) -> None:
         self.counts = Counts()
+        self.route_counts: dict[str, Counts] = {}
         self.slept: list[float] = []
         self.events: list[Event] = []
         self.slices: list[Reached] = []
-        self._outputs = MemoryOutputs()
+        self._outputs = outputs or MemoryOutputs()
         self.rows = self._outputs.rows
         circuit = circuit_of(handler.breaker)
         self.auto = auto_concurrency(handler)
@@ -128,6 +135,8 @@ class RealTask:
             )
             task.run()
             self.counts += task.counts
+            for name, found in task.route_counts.items():
+                self.route_counts[name] = self.route_counts.get(name, Counts()) + found
             self.events += task.events
             at = task.reached(TP)
             self.slices.append(at)

@@ -146,23 +146,24 @@ def transactions_of(handler: Handler, adapter: RecordAdapter) -> Begin:
 def stop_error(handler: Handler, record: Record, failure: Failed, circuit: Circuit | None) -> HandlerError:
     """The error that stops the app at this record: the breaker has opened, or the record cannot be dead-lettered."""
     if circuit is not None and circuit.is_open and not circuit.pauses:
-        return breaker_error(handler.name, record, failure, circuit)
+        return breaker_error(handler, record, failure, circuit)
     return halt_error(handler.name, record, failure, is_committed=handler.is_at_most_once)
 
 
 def halt_error(handler_name: str, record: Record, failure: Failed, *, is_committed: bool = False) -> HandlerError:
     """The error that stops the app at a record that failed for good: it has no dead-letter topic, or shows a bug."""
-    past = (
-        "It was committed before it was handled, so it is not redelivered"
-        if is_committed
-        else "Neither it nor any later record of its partition was committed"
-    )
     return HandlerError(
         f"Handler {failure.handler or handler_name} failed on {record}, attempt {record.attempt}: "
         f"{failure.error_type}: {bounded(failure.message, MAX_MESSAGE_BYTES)}.",
-        hint=f"{past}. {_advice(failure)}",
+        hint=f"{_past(is_committed=is_committed)} {_advice(failure)}",
         traceback=failure.traceback,
     )
+
+
+def _past(*, is_committed: bool) -> str:
+    if is_committed:
+        return "It was committed before it was handled, so it is not redelivered."
+    return "Neither it nor any later record of its partition was committed."
 
 
 def _advice(failure: Failed) -> str:
@@ -175,22 +176,27 @@ def _advice(failure: Failed) -> str:
     return f"A handler that raises {failure.error_type} stops the app; raise Reject to send its record to dead_letter."
 
 
-def worker_error(handler_name: str, error: BaseException) -> HandlerError:
+def worker_error(handler: Handler, error: BaseException) -> HandlerError:
     """The error that stops the app when a worker failed outside of an attempt, so that no record is to blame."""
     message, traceback = described(error)
+    past = (
+        "Its records were committed before they were handled, so they are not redelivered."
+        if handler.is_at_most_once
+        else "Its records were not committed and are redelivered."
+    )
     return HandlerError(
-        f"A worker of handler {handler_name} failed: {error_name(type(error))}: {message}.",
-        hint="Its records were not committed and are redelivered. This is a bug in Penstock: please report it.",
+        f"A worker of handler {handler.name} failed: {error_name(type(error))}: {message}.",
+        hint=f"{past} This is a bug in Penstock: please report it.",
         traceback=traceback,
     )
 
 
-def breaker_error(handler_name: str, record: Record, failure: Failed, circuit: Circuit) -> HandlerError:
+def breaker_error(handler: Handler, record: Record, failure: Failed, circuit: Circuit) -> HandlerError:
     """The error that stops the app when its breaker opens: nearly all records became dead letters."""
     return HandlerError(
-        f"Handler {handler_name} sent {circuit} to the dead letters, so it stopped before the next one, {record}: "
+        f"Handler {handler.name} sent {circuit} to the dead letters, so it stopped before the next one, {record}: "
         f"{failure.error_type}: {bounded(failure.message, MAX_MESSAGE_BYTES)}.",
-        hint="Neither it nor any later record of its partition was committed. Fix what these records have in common "
-        "and start again, or change breaker=...",
+        hint=f"{_past(is_committed=handler.is_at_most_once)} Fix what these records have in common and start again, or "
+        "change breaker=...",
         traceback=failure.traceback,
     )

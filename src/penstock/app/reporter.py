@@ -8,7 +8,7 @@ from penstock.app.handler import Handler
 from penstock.app.record_adapter import RecordAdapter
 from penstock.app.routing.route_reports import RouteReports
 from penstock.app.work import Work
-from penstock.core.failures.outcome import Delayed, Failed, Outcome
+from penstock.core.failures.outcome import Delayed, Done, Failed, Outcome
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports import events
@@ -17,6 +17,7 @@ from penstock.core.reports.record_counts import Counts
 from penstock.core.scheduling.effects import Attempt, Effects, Result, Send
 from penstock.core.scheduling.hot_key_detector import BlockingKey
 from penstock.core.scheduling.lanes import AnyRecord, Epoch
+from penstock.core.text.plurals import counted
 from penstock.errors import PenstockError
 
 
@@ -81,9 +82,23 @@ class Reporter:
     def revoked(self, epoch: Epoch) -> None:
         unfinished = epoch.tracker.unfinished
         self._emit(events.Revoked(**self._who, **_where(epoch), epoch=epoch.number, unfinished=unfinished))
+        self._warn_of_losses(epoch, f"within drain_timeout={self._handler.drain_timeout:g}s")
 
     def lost(self, epoch: Epoch) -> None:
         self._emit(events.Lost(**self._who, **_where(epoch), epoch=epoch.number))
+        self._warn_of_losses(epoch, "before the group took the partition away")
+
+    def _warn_of_losses(self, epoch: Epoch, when: str) -> None:
+        """At most once: nobody gets the records that are committed and not handled. That must not happen silently."""
+        if epoch.gate is None or epoch.committed is None:
+            return
+        count = epoch.tracker.unfinished_below(epoch.committed[0])
+        if count:
+            topic, partition = epoch.tp
+            self.warned(
+                f"{counted(count, 'record')} of {topic}[{partition}] did not finish {when}. With at-most-once, Kafka "
+                "does not redeliver what is committed. Lower max_in_flight=, or raise drain_timeout=."
+            )
 
     def start_overridden(self, epoch: Epoch, offset: int | None, committed: int | None) -> None:
         self._emit(events.StartOverridden(**self._who, **_where(epoch), offset=offset, committed=committed))
@@ -150,10 +165,16 @@ class Reporter:
         if self._routes is not None:
             self._routes.note_one(tried, outcome)
 
-    def outputs_written(self, route: str, count: int) -> None:
+    def outputs_written(self, epoch: Epoch, offset: int, done: Done) -> None:
         """On Spark: the outputs of a record were written, which then counts as one without outputs."""
         if self._routes is not None:
-            self._routes.written(route, count)
+            self._routes.written(epoch, offset, done)
+
+    def outputs_refused(self, send: Send) -> None:
+        """On Spark: the broker has refused them later. The record is not finished after all: its dead letter counts."""
+        self._counts.read -= 1
+        if self._routes is not None:
+            self._routes.refused(send)
 
     def settled(self, effects: Effects) -> None:
         """What workers reported: finished, skipped and retried records."""

@@ -188,7 +188,7 @@ class MemoryFetcher:
             self._ends.pop(tp, None)
         self._inbox.put(Rewound(list(rewinds)))
 
-    def _commit(self, commits: Commits) -> None:
+    def _commit(self, commits: Commits, *, is_last: bool = False) -> None:
         # Ignore a commit for a partition that was revoked since: it is older than the last commit of its epoch. It
         # cannot reach a new epoch either, because commands are carried out before assignments.
         owned = {tp: commit for tp, commit in commits.items() if tp in self._positions}
@@ -196,14 +196,14 @@ class MemoryFetcher:
         for tp, commit in owned.items():
             if tp not in refused:
                 self._broker.commit(self._handler.group, tp, commit)
-        self._inbox.put(CommitAnswer(owned, refused))
+        self._inbox.put(CommitAnswer(owned, refused, is_last))
 
     def _finish_revoke(self, revoke: Revoking) -> bool:
         if revoke.answer.empty():
             return False
         commits = revoke.answer.get_nowait()
         if commits:
-            self._commit(commits)
+            self._commit(commits, is_last=True)
         self._drop(list(revoke.tps))
         self._revoke = None
         return True

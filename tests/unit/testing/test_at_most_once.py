@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock import NO_RETRY, App, Retry
+from penstock import NO_RETRY, App, Rate, Retry
 from penstock.app.options import Delivery
 from penstock.core.reports import events
 from penstock.errors import ConfigError, HandlerError
@@ -158,3 +158,37 @@ def test_nothing_is_handled_twice_and_without_a_crash_nothing_is_lost(steps: lis
     if not {"crash", "lose", "die at"} & {step for step, _ in steps}:
         assert set(seen) == set(range(produced))
         assert not bench.events_of(events.Error)
+
+
+@pytest.mark.parametrize("end", ["stop", "lose"])
+def test_records_that_are_committed_and_never_handled_are_reported(end: str) -> None:
+    """They wait for the rate of the handler, which is too slow for ``drain_timeout``."""
+    app, seen = App("shop"), []
+
+    @app.consume("orders", delivery=ONCE, rate=Rate(1, per="1m", burst=1))
+    def handle(value: int) -> None:
+        seen.append(value)
+
+    bench = Bench(app)
+    for number in range(3):
+        bench.produce("orders", number)
+    bench.run_until_idle()
+    assert seen == [0]
+    if end == "stop":
+        bench.stop()
+    else:
+        bench.rebalance(lose=[("orders", 0)])
+    (warned,) = bench.events_of(events.Error)
+    assert not warned.fatal
+    assert warned.reason.startswith("2 records of orders[0] did not finish ")
+    assert "Kafka does not redeliver what is committed" in warned.reason
+
+
+def test_a_clean_end_reports_no_losses() -> None:
+    app = App("shop")
+    app.consume("orders", delivery=ONCE)(lambda _value: None)
+    bench = Bench(app)
+    bench.produce("orders", 1)
+    bench.run_until_idle()
+    bench.stop()
+    assert bench.events_of(events.Error) == []

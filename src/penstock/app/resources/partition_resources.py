@@ -117,6 +117,7 @@ class AsyncPartitionResources:
         self._given = given
         self._report = report
         self._opened: dict[TopicPartition, _AsyncOpened] = {}
+        self._closing = set[asyncio.Task[None]]()
 
     @asynccontextmanager
     async def use(self, tp: TopicPartition) -> AsyncIterator[Mapping[str, Any]]:
@@ -130,26 +131,34 @@ class AsyncPartitionResources:
                 try:
                     values = await opened.resources.make()
                 except CallbackError:
-                    self._opened.pop(tp, None)  # another attempt makes them again
+                    if self._opened.get(tp) is opened:  # else another attempt is making them again
+                        del self._opened[tp]
                     raise
             yield values
         finally:
             opened.users -= 1
             if opened.is_gone and not opened.users:
                 # Not awaited: this attempt may be cancelled, and the close must run to its end.
-                self._closing = asyncio.get_running_loop().create_task(self._close([opened]))
+                self._begin_to_close([opened])
 
     @property
     def has_any(self) -> bool:
         return bool(self._opened)
 
     async def close(self, tps: Iterable[TopicPartition] | None = None) -> None:
-        """Close the resources of these partitions, or of all."""
+        """Close the resources of these partitions; or of all, with those that are still closing."""
         found = [*self._opened] if tps is None else tps
         taken = [opened for tp in found if (opened := self._opened.pop(tp, None)) is not None]
         for each in taken:
             each.is_gone = True
-        await self._close([each for each in taken if not each.users])
+        closing = self._begin_to_close([each for each in taken if not each.users])
+        await asyncio.wait({closing} if tps is not None else {*self._closing})
+
+    def _begin_to_close(self, opened: Sequence[_AsyncOpened]) -> asyncio.Task[None]:
+        closing = asyncio.get_running_loop().create_task(self._close(opened))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+        return closing
 
     async def _close(self, closing: Sequence[_AsyncOpened]) -> None:
         for each in closing:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from penstock.app.handler import Handler
 from penstock.app.record_adapter import RecordAdapter
 from penstock.app.routing.route_group import RouteGroup
-from penstock.core.failures.outcome import Outcome
+from penstock.core.failures.outcome import Done, Outcome
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Routed, RouteProgressed
 from penstock.core.reports.record_counts import Counts
@@ -33,6 +33,7 @@ class RouteReports:
         self._group = group
         self._offset_of = adapter.offset_of
         self._unfinished: dict[TopicPartition, tuple[Epoch, dict[int, str]]] = {}
+        self._written: dict[tuple[TopicPartition, int], str] = {}  # on Spark: the routes of outputs, by their records
         self._reported: dict[str, Counts] = {}
         self.counts = {route.name: Counts() for route in group.routes}
 
@@ -73,9 +74,19 @@ class RouteReports:
         else:
             counts.dead_lettered += 1
 
-    def written(self, route: str, count: int) -> None:
-        """On Spark: outputs count before the broker has them."""
-        self._of(route).written += count
+    def written(self, epoch: Epoch, offset: int, done: Done) -> None:
+        """On Spark: outputs count before the broker has them. A slice limits how many it may refuse."""
+        self._of(done.handler).written += len(done.outputs)
+        self._written[epoch.tp, offset] = done.handler
+
+    def refused(self, send: Send) -> None:
+        """On Spark: the broker has refused an output, so the record belongs to its route again."""
+        tried = send.tried
+        route = self._written.pop((tried.epoch.tp, tried.offset), "")
+        counts = self._of(route)
+        counts.read -= 1
+        counts.written -= send.output_count
+        self._names(tried.epoch)[tried.offset] = route
 
     def progress(self) -> Iterator[RouteProgressed]:
         """An event for each route whose counts have changed since the last call."""

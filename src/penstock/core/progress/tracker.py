@@ -97,6 +97,10 @@ class Tracker:
         index = bisect_left(self._offsets, offset, self._head)
         return index < len(self._offsets) and self._offsets[index] == offset and not self._marks[index]
 
+    def unfinished_below(self, offset: int) -> int:
+        """How many delivered offsets below this one are not finished."""
+        return self._marks.count(0, self._head, bisect_left(self._offsets, offset, self._head))
+
     @property
     def commit_point(self) -> int | None:
         """The lowest unfinished offset; the next offset to fetch if all are finished; None if that is unknown yet."""

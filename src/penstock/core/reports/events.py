@@ -106,7 +106,10 @@ class Assigned(PartitionEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revoked(PartitionEvent):
-    """The epoch ended after a last commit; ``unfinished`` records will be redelivered to the next owner."""
+    """The epoch ended after a last commit; ``unfinished`` records will be redelivered to the next owner.
+
+    With at-most-once, only those that are not committed: an ``Error`` says how many are lost.
+    """
 
     epoch: int
     unfinished: int

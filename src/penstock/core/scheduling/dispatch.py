@@ -154,7 +154,7 @@ class Dispatch:
             del self._epochs[epoch.tp]
             self.in_flight.settled += epoch.tracker.unfinished
             self.in_flight.excess -= epoch.large_values.remove([*epoch.large_values.excesses])
-        self._schedule.rates.forget_ended()
+        self._schedule.forget_ended()
         return closed
 
     # Records arrive and go to workers.
@@ -293,7 +293,7 @@ class Dispatch:
             probe_at, retry_at = self._pausing.probe_at, due[0]
             due = [probe_at if self._schedule.has_ready else retry_at and max(probe_at, retry_at)]
         if self._has_retry_topics:
-            due += [epoch.fetch_state.wake_at for epoch in self._epochs.values()]
+            due += [each.fetch_state.wake_at for each in self._epochs.values() if not each.is_ending]
         return min((at for at in due if at is not None), default=None)
 
     # Workers, users and the broker report.

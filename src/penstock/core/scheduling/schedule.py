@@ -11,10 +11,10 @@ docs/internals/dispatching.md has the measurement that justifies this.
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from heapq import heappop, heappush
-from itertools import chain, count
+from itertools import chain
 from operator import attrgetter
 
+from penstock.core.scheduling.backoffs import Backoffs
 from penstock.core.scheduling.bundle_size import NOT_QUICK, QUICK
 from penstock.core.scheduling.fair_queue import ReadyLanes
 from penstock.core.scheduling.lanes import AnyRecord, Epoch, Lane, LaneRun, Order, name_alone
@@ -63,8 +63,7 @@ class Schedule:
         self._offset_of = offset_of
         self._key_of = key_of
         self._ready: ReadyLanes = deque()
-        self._backoffs: list[tuple[float, int, Lane]] = []
-        self._numbers = count()
+        self._backoffs = Backoffs()
         self._busy = 0
         self.rates = RateWaits(lambda: len(self._ready), self._make_ready, offset_of)
 
@@ -98,7 +97,7 @@ class Schedule:
         lane = epoch.lanes.by_key.get(key)
         if lane is None:
             lane = epoch.lanes.by_key[key] = Lane(epoch, key)
-            self._back_off(lane, at)
+            self._backoffs.add(lane, at)
         lane.waiting.append(record)
 
     def _lane(self, epoch: Epoch, key: Hashable) -> Lane:
@@ -161,7 +160,7 @@ class Schedule:
         for record, at in retries:
             lane = self._add_held_lane(epoch, record)
             lane.waiting.append(record)
-            self._back_off(lane, at)
+            self._backoffs.add(lane, at)
         epoch.lanes.mixed_again_from = (epoch.tracker.position or 0) + _SPLIT_OFFSETS
         self._split(epoch)
 
@@ -204,9 +203,7 @@ class Schedule:
         return [bundle] if bundle else []
 
     def _end_backoffs(self, now: float) -> None:
-        while self._backoffs and self._backoffs[0][0] <= now:
-            lane = heappop(self._backoffs)[2]
-            lane.held = False
+        for lane in self._backoffs.end(now):
             self._make_ready(lane)
 
     def _lingers(self, now: float) -> bool:
@@ -308,15 +305,20 @@ class Schedule:
 
     def backoffs(self) -> list[tuple[float, Lane]]:
         """The lanes that wait for a retry, and when each is due."""
-        return [(at, lane) for at, _, lane in self._backoffs]
+        return [*self._backoffs]
 
     def next_due(self) -> float | None:
         """When the next retry or rate is due, or the ``linger`` of an incomplete batch is over; None if none is."""
-        due = [self._backoffs[0][0]] if self._backoffs else []
-        due += self.rates.next_due()
-        if self._linger_until is not None:
+        due = [*self._backoffs.next_due(), *self.rates.next_due()]
+        # Without a ready lane and a free worker, ``take`` does not end the linger: its time may be over long ago.
+        if self._linger_until is not None and self._ready and self._busy < self._concurrency:
             due.append(self.rates.not_before(self._linger_until))
         return min(due, default=None)
+
+    def forget_ended(self) -> None:
+        """Forget the lanes of epochs that have ended, which wait for a retry or for their rate."""
+        self._backoffs.forget_ended()
+        self.rates.forget_ended()
 
     def stop_lingering(self) -> None:
         """Hand out incomplete batches at once, because no more records will arrive."""
@@ -378,7 +380,7 @@ class Schedule:
         lane.waiting.extendleft(chain(reversed(left), (record for record, _ in reversed(retries))))
         if retries:
             # The latest: none of them may be attempted before its time.
-            self._back_off(lane, max(at for _, at in retries))
+            self._backoffs.add(lane, max(at for _, at in retries))
         else:
             self._make_ready(lane)
 
@@ -387,11 +389,7 @@ class Schedule:
         if epoch.dispatching:
             lane = Lane(epoch, name_alone(self._offset_of(record)), waiting=deque([record]))
             epoch.lanes.by_key[lane.key] = lane
-            self._back_off(lane, at)
-
-    def _back_off(self, lane: Lane, at: float) -> None:
-        lane.held = True
-        heappush(self._backoffs, (at, next(self._numbers), lane))
+            self._backoffs.add(lane, at)
 
     def _make_ready(self, lane: Lane) -> None:
         if lane.waiting:

@@ -95,8 +95,9 @@ class CommitScheduler:
         self._send_commits(commits)
 
     def answered(self, answer: CommitAnswer) -> None:
-        self.is_under_way = False
-        self._watches.commit_answered()
+        if not answer.is_last:
+            self.is_under_way = False
+            self._watches.commit_answered()
         if not answer.refused and answer.commits == self._confirming:
             self.membership_confirmed()
         for tp, commit in answer.commits.items():
@@ -113,7 +114,7 @@ class CommitScheduler:
                 # Commits that follow finished records must not wait for ``commit_every`` only because another member's
                 # rebalance refused one.
                 self.next = min(self.next, self._not_before)
-        if self._again:
+        if self._again and not answer.is_last:
             self._again = False
             self.commit()
 

@@ -142,8 +142,9 @@ class Dispatcher:
             until, catch_up or CatchUp(), self._dispatch, self._lifecycle, self._commits
         )
         self._shutdown = Shutdown(
-            self._dispatch, self._commits, reporter, drain_timeout=handler.drain_timeout, clock=clock
-        )
+            self._dispatch, self._commits, reporter,
+            stop_fetching=self._lifecycle.stop_fetching, drain_timeout=handler.drain_timeout, clock=clock,
+        )  # fmt: skip
         self.left = False
 
     @property
@@ -234,7 +235,8 @@ class Dispatcher:
 
     def next_due(self) -> float:
         """When the next timer other than a commit is due: a retry, a batch's ``linger``, the deadline of a revoke."""
-        work = self._dispatch.next_due()
+        # Nothing starts while the lease is over, so what is due then must not wake this thread again and again.
+        work = None if self._clock() > self._lease.until else self._dispatch.next_due()
         return min(inf if work is None else work, self._lifecycle.next_due())
 
     def _take(self, message: ToDispatcher) -> None:  # noqa: C901, PLR0912, PLR0915 - some lines for each kind of message

@@ -46,8 +46,9 @@ class PartitionLifecycle:
         self._ask_fetcher, self._transactor = ask_fetcher, transactor
 
     def next_due(self) -> float:
-        """The earliest deadline of a revoke."""
-        return min(revoke.deadline for revoke in self._revokes) if self._revokes else inf
+        """The earliest deadline of a revoke; inf if it must first wait for the answer to a transaction."""
+        waits = self._transactor is not None and self._commits.is_under_way
+        return min(revoke.deadline for revoke in self._revokes) if self._revokes and not waits else inf
 
     def assigned(self, assigned: Assigned) -> None:
         self._reset_transactor()
@@ -103,13 +104,17 @@ class PartitionLifecycle:
         """Pause partitions that hold too much, and resume them."""
         paused, resumed = self._dispatch.balance(now)
         if paused:
-            self._ask_fetcher(Pause({pause.epoch.tp: pause.rewind_to for pause in paused}))
+            self._ask_fetcher(Pause({pause.epoch.tp: pause.rewind_to for pause in paused}, self.assignments))
         if resumed:
-            self._ask_fetcher(Resume([epoch.tp for epoch in resumed]))
+            self._ask_fetcher(Resume([epoch.tp for epoch in resumed], self.assignments))
         for pause in paused:
             self._reporter.paused(pause.epoch)
         for epoch in resumed:
             self._reporter.resumed(epoch)
+
+    def stop_fetching(self, tps: Iterable[TopicPartition]) -> None:
+        """Pause these partitions for good, because the member stops."""
+        self._ask_fetcher(Pause(dict.fromkeys(tps), self.assignments))
 
     def out_of_range(self, found: OutOfRange) -> None:
         """The fetcher's position is outside of the log.
@@ -126,7 +131,7 @@ class PartitionLifecycle:
             return
         self._reporter.out_of_range(found)
         self._dispatch.reach(found.tp, found.moved_to)
-        self._ask_fetcher(Seek({found.tp: found.moved_to}))
+        self._ask_fetcher(Seek({found.tp: found.moved_to}, self.assignments))
 
     def restart_recreated(self) -> list[OutOfRange]:
         """Begin a new epoch for each recreated log whose old records are all finished; returns those.
@@ -142,7 +147,7 @@ class PartitionLifecycle:
                 self._reporter.revoked(epoch)
             self._reporter.out_of_range(found)
             self._reporter.assigned(self._begin_uncommitted(found.tp, found.moved_to), found.moved_to)
-            self._ask_fetcher(Seek({found.tp: found.moved_to}, recreated=True))
+            self._ask_fetcher(Seek({found.tp: found.moved_to}, self.assignments, recreated=True))
         return restarted
 
     def _begin_uncommitted(self, tp: TopicPartition, offset: int | None, finished: Sequence[Range] = ()) -> Epoch:

@@ -1,13 +1,13 @@
 """How a member stops: it starts no further records, and leaves the group when everything is finished and committed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import inf
 
 from penstock.app.reporter import Reporter
+from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.dispatch import Dispatch
 from penstock.engine.dispatch.commit_scheduler import CommitScheduler
 from penstock.engine.dispatch.protocols import FetcherSide, OutboxSide
-from penstock.engine.dispatch.thread_messages import Pause
 from penstock.errors import PenstockError
 
 
@@ -20,12 +20,14 @@ class Shutdown:
         commits: CommitScheduler,
         reporter: Reporter,
         *,
+        stop_fetching: Callable[[Iterable[TopicPartition]], None],
         drain_timeout: float,
         clock: Callable[[], float],
     ) -> None:
         self._dispatch = dispatch
         self._commits = commits
         self._reporter = reporter
+        self._stop_fetching = stop_fetching
         self._drain_timeout = drain_timeout
         self._clock = clock
         self._leaving = False
@@ -50,7 +52,7 @@ class Shutdown:
         self._reporter.stopping(reason)
         tps = [epoch.tp for epoch in self._dispatch.epochs]
         self._dispatch.stop_dispatching(tps)
-        self._fetcher.ask(Pause(dict.fromkeys(tps)))
+        self._stop_fetching(tps)
         self.leave_by = self._clock() + self._drain_timeout
         self._commits.commit_soon()
 

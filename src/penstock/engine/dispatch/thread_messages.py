@@ -101,10 +101,14 @@ class Undeliverable:
 
 @dataclass(frozen=True, slots=True)
 class CommitAnswer:
-    """The answer to a commit; ``refused`` has the reason for each partition that the broker did not accept."""
+    """The answer to a commit; ``refused`` has the reason for each partition that the broker did not accept.
+
+    ``is_last``: it was the last commit of a revoke. The answer to an earlier commit of the dispatcher is still to come.
+    """
 
     commits: Commits
     refused: Mapping[TopicPartition, str]
+    is_last: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,13 +210,12 @@ ToDispatcher = (
 )
 Inbox = SimpleQueue[ToDispatcher]
 
-# To the fetcher.
+# To the fetcher. ``assignments`` is how many ``Assigned`` messages the dispatcher had taken when it sent the message.
+# Meanwhile a partition may have been assigned again: then the message is about an epoch that is over.
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """``assignments`` is how many ``Assigned`` messages the dispatcher had taken when it sent this."""
-
     commits: Commits
     assignments: int
 
@@ -222,11 +225,13 @@ class Pause:
     """Pause these partitions. Where an offset is given, also seek back to it and answer with ``Rewound``."""
 
     tps: Mapping[TopicPartition, int | None]
+    assignments: int
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
     tps: Sequence[TopicPartition]
+    assignments: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +239,7 @@ class Seek:
     """Continue at these offsets with partitions that were out of range; ``recreated`` if their logs were recreated."""
 
     offsets: Offsets
+    assignments: int
     recreated: bool = False
 
 

@@ -94,7 +94,7 @@ class CommitSender:
         again. A broker checks the member, not the partitions it owns, so it would accept the old commit and the group's
         offset would move backwards. So commits of an earlier assignment are dropped.
         """
-        commits = self._still_owned(asked.commits, asked.assignments)
+        commits = self._of_still_owned(asked.commits, asked.assignments)
         if not commits:
             self._inbox.put(CommitAnswer({}, {}))
             return
@@ -104,9 +104,13 @@ class CommitSender:
         else:
             self._saving = _Saving(commits, asked.assignments, self._store_session.start_saving(commits))
 
-    def _still_owned(self, commits: Commits, assignments: int) -> Commits:
+    def still_owned(self, tps: Iterable[TopicPartition], assignments: int) -> list[TopicPartition]:
+        """Return those of these partitions that the member has owned ever since it had so many assignments."""
         never = self._assignments + 1
-        return {tp: at for tp, at in commits.items() if self._assigned_by.get(tp, never) <= assignments}
+        return [tp for tp in tps if self._assigned_by.get(tp, never) <= assignments]
+
+    def _of_still_owned(self, commits: Commits, assignments: int) -> Commits:
+        return {tp: commits[tp] for tp in self.still_owned(commits, assignments)}
 
     def _finish_saving(self, consumer: Any) -> None:
         """Wait for the save in progress, if there is one, and commit what was saved to Kafka."""
@@ -114,7 +118,7 @@ class CommitSender:
         if saving is not None:
             kept = self._note_refusals(saving.commits, saving.refused.result())
             # Some partitions may have been revoked during the save, with a later commit.
-            self._send(consumer, self._still_owned(kept, saving.assignments))
+            self._send(consumer, self._of_still_owned(kept, saving.assignments))
 
     def _send(self, consumer: Any, commits: Commits, *, wait: bool = False) -> None:
         if not commits:
@@ -176,23 +180,26 @@ class CommitSender:
         self._finish_saving(consumer)
         if not commits:
             return
+        refused: dict[TopicPartition, str] = {}
         if self._store_session is not None:
-            commits = self._note_refusals(commits, self._store_session.start_saving(commits).result())
-        if not commits:
-            self.on_commit(None, [])
-            return
+            refused |= self._store_session.start_saving(commits).result()
+        if saved := {tp: commit for tp, commit in commits.items() if tp not in refused}:
+            refused |= self._commit_and_wait(consumer, saved)
+        self._inbox.put(CommitAnswer(commits, refused, is_last=True))
+
+    def _commit_and_wait(self, consumer: Any, commits: Commits) -> dict[TopicPartition, str]:
+        """Return the reason for each partition that was refused."""
         for wait in (*_LAST_COMMIT_WAITS, None):
             try:
                 done = consumer.commit(offsets=_to_commit(commits), asynchronous=False)
             except KafkaException as error:
                 reason: KafkaError = error.args[0]
-                if wait is not None and (reason.retriable() or reason.code() in REBALANCING):
-                    time.sleep(wait)
-                    continue
-                self.refuse(commits, self._why(reason))
+                if wait is None or not (reason.retriable() or reason.code() in REBALANCING):
+                    return dict.fromkeys(commits, self._why(reason))
+                time.sleep(wait)
             else:
-                self.on_commit(None, done)
-            return
+                return {(each.topic, each.partition): self._why(each.error) for each in done if each.error is not None}
+        return {}
 
     def _why(self, error: KafkaError) -> str:
         return commit_refusal(error, is_member=self._is_member)

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -87,6 +88,7 @@ class Fetcher:
         self._on_rebalance = on_rebalance or (lambda _: None)
         self._on_gone = on_gone
         self._commands: SimpleQueue[ToFetcher] = SimpleQueue()
+        self._deferred = deque[ToFetcher]()  # those that waited for the end of a drain; older than all in the queue
         self._closing = threading.Event()
         self._ended = False  # True if the thread ended cleanly or has reported its error to the dispatcher
         self._member_id: str | None = None
@@ -224,6 +226,7 @@ class Fetcher:
         """Drop the consumer and its partitions; raise if a new consumer would fail in the same way."""
         self._membership.abandon()
         self._commit_sender.abandon("the consumer broke before the broker answered")
+        self._deferred.clear()
         while not self._commands.empty():
             command = self._commands.get_nowait()
             if isinstance(command, Commit):
@@ -294,15 +297,15 @@ class Fetcher:
 
     def _carry_out_commands(self) -> None:
         self._commit_sender.attend(self._membership.committer)
-        while not self._commands.empty():
-            command = self._commands.get_nowait()
+        while self._deferred or not self._commands.empty():
+            command = self._deferred.popleft() if self._deferred else self._commands.get_nowait()
             match command:
                 case Commit():
                     self._commit_sender.commit(self._membership.committer, command)
                 case Pause():
                     self._pause(command)
-                case Resume(tps):
-                    self._positions.resume(tps)
+                case Resume(tps, assignments):
+                    self._positions.resume(self._commit_sender.still_owned(tps, assignments))
                 case Seek():
                     self._seek(command)
                 case TopicsRecreated(tps):
@@ -329,31 +332,30 @@ class Fetcher:
 
     def _carry_out_commits(self) -> None:
         """Run only the commits, and wait for each: inside a callback, the client delivers no commit answers."""
-        others: list[ToFetcher] = []
         with suppress(Empty):
             while True:
                 command = self._commands.get_nowait()
                 if isinstance(command, Commit):
                     self._commit_sender.commit(self._membership.committer, command, wait=True)
                 else:
-                    others.append(command)
-        for command in others:
-            self._commands.put(command)
+                    self._deferred.append(command)
 
     def _seek(self, command: Seek) -> None:
+        tps = self._commit_sender.still_owned(command.offsets, command.assignments)
         if command.recreated:
-            self._on_gone([*command.offsets])
+            self._on_gone(tps)
             if self._store_session is not None:
-                self._store_session.forget(command.offsets)
-        self._positions.resume(command.offsets)
-        for tp, offset in command.offsets.items():
-            self._positions.reassign_at(tp, offset)
+                self._store_session.forget(tps)
+        self._positions.resume(tps)
+        for tp in tps:
+            self._positions.reassign_at(tp, command.offsets[tp])
 
     def _pause(self, command: Pause) -> None:
-        self._positions.pause(command.tps)
-        # A partition may have been revoked since the dispatcher asked.
-        owned = self._positions.owned
-        rewinds = {p: offset for p, offset in command.tps.items() if offset is not None and p in owned}
+        # A partition may have been revoked since the dispatcher asked, and assigned again. Its new epoch begins at the
+        # commit, which may be lower than the offset: to seek there would skip records.
+        tps = self._commit_sender.still_owned(command.tps, command.assignments)
+        self._positions.pause(tps)
+        rewinds = {tp: offset for tp in tps if (offset := command.tps[tp]) is not None}
         for tp, offset in rewinds.items():
             self._positions.seek(tp, offset)
         self._inbox.put(Rewound(list(rewinds)))

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
@@ -36,6 +36,7 @@ class StoreSession:
         self._tokens: dict[TopicPartition, int] = {}
         # When the store first refused the token of a partition, by the monotonic clock; also written by workers.
         self._overtaken_at: dict[TopicPartition, float] = {}
+        self._last_save: Future[dict[TopicPartition, str]] | None = None
         self._store_lock = threading.Lock()  # a member makes one call to the store at a time
         # Fails before anything starts if the store cannot be used.
         store.claim(group, [])
@@ -70,10 +71,13 @@ class StoreSession:
     def start_saving(self, commits: Commits) -> Future[dict[TopicPartition, str]]:
         """Save these in the background. The result has the reason for each partition that was not saved."""
         future: Future[dict[TopicPartition, str]] = Future()
+        before, self._last_save = self._last_save, future
         # The tokens of now: the partition may be claimed again before the thread runs.
         tokens = {tp: self._tokens[tp] for tp in commits if tp in self._tokens}
 
         def save() -> None:
+            if before is not None:
+                wait([before])  # it must not overwrite this one
             try:
                 future.set_result(self._save(commits, tokens))
             except BaseException as error:  # noqa: BLE001 - future.result() raises it

@@ -82,7 +82,7 @@ class Transactor:
         self._authorizations: SimpleQueue[tuple[Any, int]] = SimpleQueue()
         self._queued = self._written = 0
         self._transaction: Transaction | None = None
-        self._approved: set[int] = set()
+        self._approved: set[Send] = set()
         self._has_failed = False
         self._closing = threading.Event()
         self._wants_metadata = threading.Event()
@@ -118,8 +118,8 @@ class Transactor:
         return wanted
 
     def _may_be_refused(self, together: Sequence[Send]) -> bool:
-        if id(together[0]) in self._approved:
-            self._approved.discard(id(together[0]))
+        if together[0] in self._approved:
+            self._approved.discard(together[0])
             return False
         return any(self._facts.may_refuse(send.outgoing) for send in together)
 
@@ -276,5 +276,5 @@ class Transactor:
                 self._inbox.put(refusal(send, form, brokers=self._brokers))
                 return
             accepted.append(send if form is send.outgoing else replace(send, outgoing=form))
-        self._approved.add(id(accepted[0]))
+        self._approved.add(accepted[0])
         self._inbox.put(Approved(accepted))

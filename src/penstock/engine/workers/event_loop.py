@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from penstock.engine.workers.worker_resources import until_made
 from penstock.errors import CallbackError
 
 _CLOSE_SECONDS = 1.0
+_GIVE_UP_SECONDS = 0.1
 
 
 class OnEventLoop:
@@ -34,6 +36,7 @@ class OnEventLoop:
         self._resources: AsyncResources | None = None
         self._partitions: AsyncPartitionResources | None = None
         self._closing_problem: CallbackError | None = None
+        self._ending: asyncio.Task[None] | None = None  # what ends the loop
         self._thread = threading.Thread(target=self._run_loop, name=f"{handler.name}-event-loop", daemon=True)
         self._thread.start()
         wiring = handler.wiring
@@ -70,8 +73,19 @@ class OnEventLoop:
         limit = self._handler.drain_timeout if self._resources or self._partitions else 0.0
         self._thread.join(timeout=_CLOSE_SECONDS + limit)
         if limit and self._thread.is_alive():
+            # If nothing ended them, Python would report their tasks as "destroyed but pending" when the program exits.
+            with suppress(RuntimeError):  # it has closed at this moment
+                self._loop.call_soon_threadsafe(self._give_up)
+            self._thread.join(timeout=_CLOSE_SECONDS)
             return never_closed(f"The resources of handler {self._handler.name}", limit)
         return self._closing_problem
+
+    def _give_up(self) -> None:
+        """Cancel what still closes. Repeatedly: one task closes several resources, one after the other."""
+        for task in asyncio.all_tasks(self._loop):
+            if task is not self._ending:
+                task.cancel()
+        self._loop.call_later(_GIVE_UP_SECONDS, self._give_up)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         """Start a task; only for the loop's thread. The set keeps the task alive: the loop holds tasks only weakly."""
@@ -90,12 +104,16 @@ class OnEventLoop:
                 # If a task that a handler started raises one of these, asyncio also raises it out of run_forever.
                 if self._closing:
                     break
+        self._ending = self._loop.create_task(self._end())
+        self._loop.run_until_complete(self._ending)
+        self._loop.close()
+
+    async def _end(self) -> None:
         for task in self._tasks:
             end_task(task)
-        self._loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
-        self._loop.run_until_complete(self._close_resources())
-        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-        self._loop.close()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._close_resources()
+        await self._loop.shutdown_asyncgens()
 
     async def _close_resources(self) -> None:
         if self._partitions is not None:

@@ -159,7 +159,7 @@ class ThreadWorkers:
 def worker_failure(handler: Handler, error: BaseException) -> EngineError:
     """An error that is not the outcome of an attempt: the app stops, and the bundle's records stay uncommitted."""
     if not isinstance(error, PenstockError):
-        error = worker_error(handler.name, error)
+        error = worker_error(handler, error)
     return EngineError(error, fatal=True)
 
 

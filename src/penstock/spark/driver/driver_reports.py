@@ -112,6 +112,19 @@ class DriverReports:
             self._warned.add(reason)
             self.emit(events.Error(group=self._handler.group, reason=reason, fatal=False))
 
+    def cancelled(self) -> None:
+        """At the stop, slices ran for longer than ``drain_timeout``."""
+        handler = self._handler
+        what = (
+            "those of their records that were not handled are lost: with at-most-once, they were committed before"
+            if handler.is_at_most_once
+            else "their records will come again"
+        )
+        self.warned(
+            f"The slices that handler {handler.name} was running took longer than drain_timeout="
+            f"{handler.drain_timeout:g}s. They were cancelled, and {what}."
+        )
+
     def failed(self, error: PenstockError) -> None:
         self.emit(events.Error(group=self._handler.group, reason=str(error), fatal=True, traceback=error.traceback))
 

@@ -185,9 +185,11 @@ class HandlerDriver:
             return
         fresh = [tp for tp in tps if tp not in self._partitions]
         # A topic that is deleted is revoked; if it was recreated since, its old positions tell what was skipped.
-        renewed = self._topic_ids.renewed({topic for topic, _ in fresh})
+        # Noted first: if the cluster does not answer below, the ids tell it no second time.
+        found_renewed = self._topic_ids.renewed({topic for topic, _ in fresh})
+        self._unresolved.update((tp, True) for tp in fresh if tp[0] in found_renewed)
+        renewed = {topic for (topic, partition) in tps if self._unresolved[topic, partition]}
         known = {tp: self._left[tp] for tp in fresh if tp[0] in renewed and tp in self._left}
-        renewed |= {topic for (topic, partition) in tps if self._unresolved[topic, partition]}
         # Where tasks commit, the group knows more than the driver, except about a topic that was deleted.
         same = [tp for tp in tps if tp not in fresh and (tp[0] in renewed or not self._tasks_commit)]
         known |= {tp: self._partitions[tp].position for tp in same}
@@ -203,17 +205,17 @@ class HandlerDriver:
                 self._reports.assigned(partition)
             elif partition.tp[0] not in renewed:
                 partition.again_at, partition.waiting = before.again_at, before.waiting
-        # Tasks that commit begin at the group's offset, so it must be right before they start.
         self._uncommitted.add(found.uncommitted)
-        if found.uncommitted and self._tasks_commit:
-            self._member.commit_now(self._uncommitted.now(found.uncommitted))
         if self._handler.topics or self._handler.pattern:
             self._starts.set_checkpoint_aside()
 
     # Slices.
 
     def _start_slices(self, jobs: SliceJobs) -> None:
-        waits, is_paused = self._unresolved, self.control.paused.covers
+        waits, is_paused = {*self._unresolved}, self.control.paused.covers
+        if self._tasks_commit:
+            # Tasks that commit begin at the group's offset, so it must be right before they start.
+            waits |= self._uncommitted.partitions
         partitions = [each for tp, each in self._partitions.items() if tp not in waits and not is_paused(tp)]
         for bundle in self._next_slices(partitions, self._clock(), running=len(self._running)):
             self._running.append(bundle.slices)
@@ -335,10 +337,10 @@ class HandlerDriver:
     # Commits.
 
     def _commit(self) -> None:
-        if not self._tasks_commit:
-            commits = self._uncommitted.take(without=self._unresolved)
-            if commits:
-                self._member.commit(commits)
+        commits = self._uncommitted.take(without=self._unresolved)
+        if commits:
+            commit = self._member.commit_now if self._tasks_commit else self._member.commit
+            commit(commits)
 
     def _answered(self, commits: Commits, reason: str) -> None:
         for tp, commit in commits.items():
@@ -358,10 +360,7 @@ class HandlerDriver:
         if not self._running:
             self._end(None)
         elif now - self._stopping_at > self._handler.drain_timeout:
-            self._reports.warned(
-                f"The slices that handler {self._handler.name} was running took longer than drain_timeout="
-                f"{self._handler.drain_timeout:g}s. They were cancelled, and their records will come again."
-            )
+            self._reports.cancelled()
             self._cancel()
             self._end(None)
 

@@ -8,10 +8,10 @@ from penstock.spark.driver.group_member import Commits
 
 
 class Uncommitted:
-    """``partitions`` are those of the driver, which alone uses this."""
+    """``owned`` are the partitions of the driver, which alone uses this."""
 
-    def __init__(self, partitions: Mapping[TopicPartition, PartitionSlices]) -> None:
-        self._partitions = partitions
+    def __init__(self, owned: Mapping[TopicPartition, PartitionSlices]) -> None:
+        self._owned = owned
         self._changed: set[TopicPartition] = set()
         self._asked: set[TopicPartition] = set()
 
@@ -28,6 +28,11 @@ class Uncommitted:
         return self._commits(due)
 
     @property
+    def partitions(self) -> set[TopicPartition]:
+        """Those whose position the group does not have."""
+        return {*self._changed}
+
+    @property
     def are_asked(self) -> bool:
         """Whether a commit is not answered yet."""
         return bool(self._asked)
@@ -38,10 +43,10 @@ class Uncommitted:
 
     def answered(self, tp: TopicPartition, commit: tuple[int, str], *, accepted: bool) -> None:
         self._asked.discard(tp)
-        each = self._partitions.get(tp)
+        each = self._owned.get(tp)
         if accepted and (each is None or (each.position, each.metadata) == commit):
             self._changed.discard(tp)
 
     def _commits(self, tps: Iterable[TopicPartition]) -> Commits:
-        found = {tp: self._partitions[tp] for tp in tps if tp in self._partitions}
+        found = {tp: self._owned[tp] for tp in tps if tp in self._owned}
         return {tp: (each.position, each.metadata) for tp, each in found.items()}

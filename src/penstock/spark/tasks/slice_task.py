@@ -336,7 +336,7 @@ class SliceTask:
                     self.outputs.send(sends_of(tried, outcome.outputs))
                 count += len(outcome.outputs)
                 if outcome.handler:
-                    self._reporter.outputs_written(outcome.handler, len(outcome.outputs))
+                    self._reporter.outputs_written(epoch, MESSAGES.offset_of(record), outcome)
                 outcome = DONE  # noqa: PLW2901
             done.append(outcome)
         self._written += count
@@ -381,7 +381,7 @@ class SliceTask:
             return  # another output of the same record was refused before
         if send.failure is None:
             self._written -= send.output_count
-            self._reporter.counts.read -= 1  # the dead letter counts it
+            self._reporter.outputs_refused(send)
         self._sent = [each for each in self._sent if each.tried is not send.tried]
         if self.handler.dead_letter is None:
             raise halt_error(

@@ -108,7 +108,7 @@ class _Ended:
             raise ended
         if isinstance(ended, BaseException):
             # An error that is no outcome of a record: the task fails, and with it the batch.
-            raise worker_error(self._handler.name, ended) from ended
+            raise worker_error(self._handler, ended) from ended
         return ended
 
 

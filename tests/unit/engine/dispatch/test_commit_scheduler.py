@@ -190,3 +190,15 @@ def test_a_member_that_has_read_nothing_needs_no_confirmation() -> None:
     bench.commits.confirm()
     assert bench.sent == []
     assert bench.lease.until == 13.0
+
+
+def test_the_answer_to_the_last_commit_of_a_revoke_is_not_that_to_the_commit_under_way() -> None:
+    """Otherwise two commits would be under way at once, and a store could save the older one last."""
+    bench = Bench(commit_every="1s")
+    bench.finish()
+    assert bench.at(1.0) == [1]
+    bench.commits.answered(CommitAnswer({("orders", 1): (7, "")}, {}, is_last=True))
+    bench.finish()
+    assert bench.at(2.0) == [1], "the first one is not answered yet"
+    bench.answer()
+    assert bench.at(3.0) == [1, 2]

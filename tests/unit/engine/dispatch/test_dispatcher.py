@@ -1,6 +1,7 @@
 """How the dispatcher handles the fetcher's messages, without threads or Kafka."""
 
 from dataclasses import replace
+from math import inf
 from queue import SimpleQueue
 from typing import Any
 
@@ -14,7 +15,7 @@ from penstock.app.reporter import Reporter
 from penstock.app.work import Work
 from penstock.core.failures.outcome import DONE, Failed
 from penstock.core.failures.retry import Retry
-from penstock.core.progress.lease import FOREVER
+from penstock.core.progress.lease import FOREVER, Lease
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.reports import events
 from penstock.engine.dispatch.dispatcher import Dispatcher
@@ -74,6 +75,7 @@ class Bench:
         commit: CommitMode = "auto",
         replay_range: ReplayRange | None = None,
         fair_by: Any = None,
+        lease: Lease = FOREVER,
     ) -> None:
         self.inbox: Inbox = SimpleQueue()
         self.finished_works = FinishedWorks(self.inbox, are_all_awaited=False)
@@ -89,7 +91,7 @@ class Bench:
             self.inbox,
             reporter,
             adapter=RECORDS,
-            lease=FOREVER,
+            lease=lease,
             until=until,
             catch_up=catch_up,
             clock=lambda: self.now,
@@ -147,7 +149,7 @@ def fetched(*offsets: int, end: int | None = None) -> Fetched:
 def test_a_gap_at_the_start_of_the_log_is_passed_without_a_new_epoch() -> None:
     bench = Bench()
     bench.tell(Assigned({TP: (5, "")}), fetched(5, 6), OutOfRange(TP, 7, low=20, high=30, moved_to=20))
-    assert bench.edges.asked == [Seek({TP: 20})]
+    assert bench.edges.asked == [Seek({TP: 20}, 1)]
     (found,) = bench.reported(events.OffsetOutOfRange)
     assert (found.offset, found.moved_to, found.skipped) == (7, 20, 13)
     bench.finish()
@@ -162,7 +164,7 @@ def test_a_recreated_log_gets_a_new_epoch_when_its_old_records_are_finished() ->
     bench.tell(Assigned({TP: (5, "")}), fetched(5, 6), OutOfRange(TP, 7, low=0, high=3, moved_to=0))
     assert bench.edges.asked == []
     bench.finish()
-    assert bench.edges.asked == [Seek({TP: 0}, recreated=True)]
+    assert bench.edges.asked == [Seek({TP: 0}, 1, recreated=True)]
     assert [event.offset for event in bench.reported(events.Assigned)] == [5, 0]
     assert [event.unfinished for event in bench.reported(events.Revoked)] == [0]
     bench.tell(fetched(0, 1, 2))
@@ -327,6 +329,23 @@ def test_a_revoke_that_waits_for_a_record_is_answered_as_soon_as_it_is_finished(
     bench.finish_quietly()
     bench.dispatcher.turn(0)
     assert answer.get_nowait()[TP][0] == 1
+
+
+def test_a_retry_that_is_due_wakes_nobody_while_the_lease_is_over() -> None:
+    """It must not start then, so the dispatcher would run without a pause until the broker answers."""
+    lease = Lease(10.0)
+    bench = Bench(lease=lease)
+    bench.tell(Assigned({TP: (0, "")}), Fetched({TP: [Record(*TP, 0, None, b"")]}, {}))
+    (work,) = bench.edges.works
+    for run in work.runs():
+        run.outcomes.append(Failed("OSError", "away", retry=Retry(first="1s", jitter=0)))
+    bench.tell(Worked(work))
+    assert bench.dispatcher.next_due() == 1.0
+    lease.until, bench.now = 5.0, 6.0
+    bench.tell()
+    assert bench.dispatcher.next_due() == inf
+    lease.restore(bench.now)
+    assert bench.dispatcher.next_due() == 1.0
 
 
 def test_the_picture_of_a_member_has_what_is_at_work_what_waits_and_what_is_retried() -> None:

@@ -1,5 +1,6 @@
 """Assigned, revoked and lost partitions, and logs that were truncated or recreated."""
 
+from math import inf
 from queue import SimpleQueue
 from typing import Any, cast
 
@@ -18,7 +19,15 @@ from penstock.core.reports import events
 from penstock.core.scheduling.lanes import LaneRun
 from penstock.engine.dispatch.commit_scheduler import CommitScheduler
 from penstock.engine.dispatch.partition_lifecycle import PartitionLifecycle
-from penstock.engine.dispatch.thread_messages import Assigned, CommitAnswer, Commits, Revoking, Seek, ToFetcher
+from penstock.engine.dispatch.thread_messages import (
+    Assigned,
+    CommitAnswer,
+    Commits,
+    Pause,
+    Revoking,
+    Seek,
+    ToFetcher,
+)
 from penstock.engine.observe.member_metrics import Stopwatches
 
 TP: TopicPartition = ("orders", 0)
@@ -119,6 +128,15 @@ def test_a_first_commit_follows_unless_the_broker_has_it(assigned: Assigned, com
     assert bench.dispatch.commits() == commits
 
 
+def test_the_fetcher_learns_how_many_assignments_the_dispatcher_had_taken() -> None:
+    """So it can tell whether a pause is about an epoch that is over."""
+    bench = Bench()
+    bench.assign(TP)
+    bench.assign(OTHER)
+    bench.lifecycle.stop_fetching([TP])
+    assert bench.asked == [Pause({TP: None}, 2)]
+
+
 # Revoked.
 
 
@@ -165,6 +183,7 @@ def test_exactly_once_revokes_wait_for_the_transaction_under_way_and_commit_all_
     answer = bench.revoke(TP)
     bench.lifecycle.answer_revokes(now=0.0)
     assert answer.empty(), "transactions do not overlap"
+    assert bench.lifecycle.next_due() == inf, "the deadline must not wake the dispatcher again and again"
     bench.commits.answered(CommitAnswer(bench.sent[-1], {}))
     bench.finish(bench.start(OTHER, 2, 1))
     bench.lifecycle.answer_revokes(now=0.0)
@@ -206,7 +225,7 @@ def test_deleted_records_are_skipped_in_the_same_epoch() -> None:
     bench = Bench()
     bench.assign(TP, at=5)
     bench.lifecycle.out_of_range(OutOfRange(TP, 5, low=20, high=30, moved_to=20))
-    assert bench.asked == [Seek({TP: 20})]
+    assert bench.asked == [Seek({TP: 20}, 1)]
     assert bench.dispatch.commits() == {TP: (20, "")}
     assert bench.lifecycle.restart_recreated() == []
     assert [epoch.number for epoch in bench.dispatch.epochs] == [1]
@@ -222,7 +241,7 @@ def test_a_recreated_log_begins_a_new_epoch_when_the_old_records_are_finished() 
     assert bench.asked == []
     bench.finish(run)
     assert bench.lifecycle.restart_recreated() == [found]
-    assert bench.asked == [Seek({TP: 0}, recreated=True)]
+    assert bench.asked == [Seek({TP: 0}, 1, recreated=True)]
     assert [epoch.number for epoch in bench.dispatch.epochs] == [2]
     assert bench.dispatch.commits() == {TP: (0, "")}, "the old commit means other records"
     assert bench.lifecycle.restart_recreated() == [], "only once"

@@ -1,12 +1,13 @@
 """Commits that are outdated when they are sent."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from shutil import rmtree
 from typing import Any
 
+import pytest
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.core.records.record import TopicPartition
@@ -58,9 +59,9 @@ class Saving:
 
     def __init__(self) -> None:
         self.store, self.inbox, self.client = BusyStore(), Inbox(), LastClient()
-        store_session = StoreSession(self.store, "shop")
-        store_session.claim([A, B])
-        self.commit_sender = CommitSender(self.inbox, store_session=store_session)
+        session = StoreSession(self.store, "shop")
+        session.claim([A, B])
+        self.commit_sender = CommitSender(self.inbox, store_session=session)
         self.commit_sender.assigned([A, B])
         self.commit_sender.commit(self.client, Commit({A: (3, ""), B: (5, "")}, assignments=1))
 
@@ -94,6 +95,34 @@ def test_a_last_commit_is_saved_after_the_one_under_way() -> None:
     saving.commit_sender.commit_last(saving.client, {A: (4, "")})
     assert saving.store.saved == [3, 5, 4]
     assert saving.client.asked == [{A: 3, B: 5}, {A: 4}]
+    assert saving.inbox.get_nowait() == CommitAnswer({A: (4, "")}, {}, is_last=True)
+    assert saving.inbox.empty()
+    saving.commit_sender.on_commit(None, [KafkaTopicPartition(*A, 3, ""), KafkaTopicPartition(*B, 5, "")])
+    assert saving.inbox.get_nowait() == CommitAnswer({A: (3, ""), B: (5, "")}, {}), "the answer to what was asked"
+
+
+def test_saves_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a thread, and the thread of the second one may be the first to run."""
+    targets: list[Callable[[], None]] = []
+
+    class Thread:
+        def __init__(self, *, target: Callable[[], None], **_: Any) -> None:
+            self.start = lambda: targets.append(target)
+
+    store = BusyStore()
+    store.free.set()
+    session = StoreSession(store, "shop")
+    session.claim([A])
+    with monkeypatch.context() as patched:
+        patched.setattr(threading, "Thread", Thread)
+        saves = [session.start_saving({A: (offset, "")}) for offset in (1, 2)]
+    second = threading.Thread(target=targets[1])
+    second.start()
+    second.join(0.05)  # long enough to save, if it does not wait
+    targets[0]()
+    for each in saves:
+        assert each.result(timeout=120) == {}
+    assert store.saved == [1, 2]
 
 
 def test_a_commit_whose_consumer_broke_during_its_save_is_refused() -> None:
@@ -136,9 +165,9 @@ def test_a_commit_whose_partition_was_revoked_and_assigned_again_is_not_sent() -
 def test_a_partition_that_another_member_claimed_in_the_store_is_not_committed_to_kafka(tmp_path: Path) -> None:
     inbox: Inbox = SimpleQueue()
     store = FileOffsets(tmp_path / "progress.json")
-    store_session = StoreSession(store, "shop")
-    commit_sender, client = CommitSender(inbox, store_session=store_session), Client()
-    store_session.claim([A, B])
+    session = StoreSession(store, "shop")
+    commit_sender, client = CommitSender(inbox, store_session=session), Client()
+    session.claim([A, B])
     commit_sender.assigned([A, B])
     store.claim("shop", [A])
     commit_sender.commit(client, Commit({A: (3, "a"), B: (5, "b")}, assignments=1))
@@ -154,9 +183,9 @@ def test_a_partition_that_another_member_claimed_in_the_store_is_not_committed_t
 
 def test_a_store_that_fails_refuses_the_commit_and_kafka_waits_for_it(tmp_path: Path) -> None:
     inbox: Inbox = SimpleQueue()
-    store_session = StoreSession(FileOffsets(tmp_path / "deep" / "progress.json"), "shop")
-    commit_sender, client = CommitSender(inbox, store_session=store_session), Client()
-    store_session.claim([A])
+    session = StoreSession(FileOffsets(tmp_path / "deep" / "progress.json"), "shop")
+    commit_sender, client = CommitSender(inbox, store_session=session), Client()
+    session.claim([A])
     commit_sender.assigned([A])
     rmtree(tmp_path / "deep")
     (tmp_path / "deep").write_text("in the way")

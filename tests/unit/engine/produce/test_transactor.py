@@ -156,3 +156,13 @@ def test_a_partition_that_a_topic_does_not_have_fails_the_record() -> None:
         added = sends(ProducerRecord("letters", None, SMALL, partition=3))
         bench.transactor.send(added)
         assert bench.take() == Approved(added)
+
+
+def test_an_approval_that_nobody_takes_is_not_taken_for_that_of_another_record() -> None:
+    """Its partition was revoked meanwhile, so the dispatcher drops the record."""
+    with Bench("letters") as bench:
+        bench.transactor.send(sends(ProducerRecord("letters", None, LARGE)))
+        approved = id(bench.take().sends[0])
+        others = [sends(ProducerRecord("letters", None, LARGE)) for _ in range(1_000)]
+        assert approved not in {id(each[0]) for each in others}, "a new object could have the address of a dropped one"
+        assert bench.transactor.send(others[0]) == [], "it is tried out first"

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from queue import SimpleQueue
 from typing import Any
 
@@ -51,6 +51,38 @@ def test_a_work_that_comes_while_a_task_is_about_to_end_is_begun_all_the_same() 
         assert inbox.get(timeout=WAIT_SECONDS) == Worked(second)
     finally:
         inbox.workers.close()
+
+
+def test_resources_that_never_close_leave_no_pending_task_behind() -> None:
+    """Python would report each when the program exits: "Task was destroyed but it is pending"."""
+    app, given_up = App("shop"), []
+
+    async def endless() -> AsyncIterator[int]:
+        yield 1
+        try:
+            await asyncio.Event().wait()
+        finally:
+            given_up.append(True)
+
+    app.resource(scope="worker")(endless)
+
+    @app.resource(scope="worker")
+    async def last(endless: int) -> AsyncIterator[int]:
+        yield endless
+        await asyncio.Event().wait()
+
+    @app.consume("t", drain_timeout="50ms")
+    async def handle(value: bytes, last: int) -> None: ...
+
+    (handler,) = app.wired_handlers()
+    workers = EventLoopWorkers(handler, SimpleQueue(), RECORDS, FOREVER)
+    problem = workers.close()
+    assert problem is not None
+    assert "did not close within 0.05 s" in problem.problem
+    workers._thread.join(WAIT_SECONDS)
+    assert not workers._thread.is_alive()
+    assert workers._loop.is_closed()
+    assert given_up == [True], "the second one to close is given up too"
 
 
 def cancel_task() -> None:

@@ -6,16 +6,22 @@ from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
 import pytest
+from confluent_kafka import KafkaError
 from pyspark import cloudpickle
 
 from penstock import NO_RETRY, App, Avro, Breaker, Record, Reject, Retry, Skip
 from penstock.core.failures.dead_letter_headers import DeadLetterHeader
-from penstock.core.failures.outcome import DependencyUnavailable
+from penstock.core.failures.outcome import DependencyUnavailable, ProducerRecord
+from penstock.core.reports import events
 from penstock.core.reports.record_counts import Counts
+from penstock.core.scheduling.effects import Attempt, Send
+from penstock.core.scheduling.lanes import AnyRecord, Epoch
 from penstock.errors import HandlerError
 from penstock.kafka import MESSAGES
+from penstock.kafka.error_codes import Code
 from penstock.spark.driver.packing import pack
-from spark_tasks import RealTask, Row, Task, declare, source
+from penstock.spark.tasks.outputs import Refusals
+from spark_tasks import MemoryOutputs, RealTask, Row, Task, declare, source
 
 
 def header_values(row: Row) -> dict[str, bytes | None]:
@@ -242,3 +248,44 @@ def test_classes_that_have_no_module_travel_to_workers() -> None:
     packed = pack(declare(handle), "localhost:9092", is_local=True, per_record=False)
     there = cloudpickle.loads(packed).handler
     assert there.signature.parts == ("value", "key")
+
+
+class RefusingOutputs(MemoryOutputs):
+    """The broker refuses one value, which the task learns at the end of the slice."""
+
+    def __init__(self, refused: bytes) -> None:
+        super().__init__()
+        self._value = refused
+        self._refused: Refusals = []
+
+    def write(self, epoch: Epoch, records: list[AnyRecord], outputs: list[ProducerRecord]) -> None:
+        for record, out in zip(records, outputs, strict=True):
+            if out.value == self._value and out.topic != "dlq":
+                tried = Attempt(epoch, record, MESSAGES.offset_of(record), 1)
+                self._refused.append((Send(tried, out), KafkaError(Code.MSG_SIZE_TOO_LARGE)))
+            else:
+                super().write(epoch, [record], [out])
+
+    def flush(self) -> Refusals:
+        refused, self._refused = self._refused, []
+        return refused
+
+
+def test_an_output_that_is_refused_at_the_end_counts_as_the_dead_letter_of_its_route() -> None:
+    app = App("shop")
+
+    @app.consume("orders", when={"type": "a"}, to="out", dead_letter="dlq")
+    def first(value: int) -> int:
+        return value
+
+    @app.consume("orders", when={"type": "b"}, to="out", dead_letter="dlq")
+    def second(value: int) -> int:
+        return value
+
+    batch = source(b"1", b"2", headers=[("type", b"a")]) + source(b"3", b"2", first=2, headers=[("type", b"b")])
+    task = Task(app.handlers[0], batch, outputs=RefusingOutputs(b"2"))
+    expected = Counts(read=2, written=1, dead_lettered=1)
+    assert task.route_counts == {"first": expected, "second": expected}
+    assert task.counts == expected + expected
+    letters = [event for event in task.events if isinstance(event, events.DeadLettered)]
+    assert [(event.offset, event.handler) for event in letters] == [(1, "first"), (3, "second")]
