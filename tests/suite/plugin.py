@@ -150,7 +150,7 @@ class _Worker:
     def _items(self, collected: list[pytest.Item]) -> Iterator[pytest.Item]:
         units: dict[str, list[pytest.Item]] = defaultdict(list)
         for item in collected:
-            units[item.nodeid.partition("::")[0]].append(item)
+            units[_unit(item)].append(item)
         while units:
             if self._is_crowded():
                 note(self._notes, kind="crowded")
@@ -227,6 +227,11 @@ class _Order:
 
     def was_run(self, items: list[pytest.Item]) -> None:
         self._ready |= _session_fixtures(items)
+
+
+def _unit(item: pytest.Item) -> str:
+    together = item.get_closest_marker("together")
+    return str(together.args[0]) if together else item.nodeid.partition("::")[0]
 
 
 def _kind(items: list[pytest.Item], fixtures: set[str]) -> str:
