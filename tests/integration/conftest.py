@@ -22,11 +22,17 @@ from postgres import Postgres
 from servers import SharedServers
 from tls_servers import SecureBroker, secure_broker
 
-# Each process of tests has a registry of its own. On a common port, another one could answer for one that a test has
-# killed or frozen.
-up_plan.DEFAULT_REGISTRY_PORT = choose_port([])
 # Drivers in this process and in every `penstock run` of a test read this.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_OPTIONS)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _registry_port() -> None:
+    """Each process of tests has a registry of its own.
+
+    On a common port, another one could answer for one that a test has killed or frozen.
+    """
+    up_plan.DEFAULT_REGISTRY_PORT = choose_port([])
 
 
 @pytest.fixture(scope="session")

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from suite.fork_server import ForkServer
 from suite.report import Progress, say
 from suite.shared_queue import Queue
 from suite.verdict import Result, Verdict, judge
 from suite.worker import Worker
 
-# What each worker begins with; there may be more workers.
-_PREFERENCES = ("long", "spark", "light", "long")
+# What each worker begins with. One Spark session is enough for most of the run.
+_PREFERENCES = ("long", "spark", "light", "long", "light", "light")
 # If more tests than this fail, it runs none of them again.
 _SECOND_CHANCES = 8
 _LOOK_SECONDS = 0.2
@@ -105,10 +106,11 @@ class _Run:
         self.problems: list[str] = []
         self.ended: list[Worker] = []
         self._progress = Progress()
+        self._server = ForkServer(folder, stage.path)
 
     def together(self) -> None:
         workers = [
-            Worker(self._folder, str(number + 1), self._stage.path, prefer=_PREFERENCES[number % len(_PREFERENCES)])
+            Worker(self._server, str(number + 1), prefer=_PREFERENCES[number % len(_PREFERENCES)])
             for number in range(self._stage.workers)
         ]
         self._attend(workers)
@@ -143,10 +145,17 @@ class _Run:
                         workers.remove(worker)
                         workers += self._after(worker, code)
         finally:
+            if workers:
+                self._server.fork_no_more()
             self._end(workers)
+            self._server.close()
 
     def _read(self, worker: Worker) -> None:
-        for note in worker.new_notes():
+        results = worker.new_notes()
+        # Read this later: the list of tests was written before the first result.
+        for note in self._server.new_notes():
+            self.notes.take("", note)
+        for note in results:
             if result := self.notes.take(worker.name, note):
                 self._progress.saw(result, self.notes.collected)
 
@@ -161,9 +170,10 @@ class _Run:
                 self.problems.append(f"Worker {worker.name} ended with code {code}:\n{worker.tail()}")
             if worker.name not in self.notes.crowded:
                 return []
-            return [Worker(self._folder, f"{worker.name}-next", self._stage.path, prefer=worker.prefer)]
+            return [Worker(self._server, f"{worker.name}-next", prefer=worker.prefer)]
         if not self.notes.collected:
-            self.problems = [f"pytest could not start:\n{worker.tail()}"]
+            if not self.notes.broken:
+                self.problems = [f"pytest could not start:\n{self._server.tail()}"]
             return []
         reason = f"The process of this test ended with code {code}; a test that hangs is ended so.\n{worker.tail()}"
         test = self.notes.running.pop(worker.name, None)
@@ -173,10 +183,10 @@ class _Run:
             self.notes.results[test] = result = Result(test, "failed", worker.name, text=reason)
             self._progress.saw(result, self.notes.collected)
         self._queue.release(worker.name)
-        if not self._replacements:
+        if not self._replacements or self._server.has_ended:
             return []
         self._replacements -= 1
-        return [Worker(self._folder, f"{worker.name}-next", self._stage.path)]
+        return [Worker(self._server, f"{worker.name}-next")]
 
     def _end(self, workers: Sequence[Worker]) -> None:
         for worker in workers:

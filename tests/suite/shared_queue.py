@@ -1,8 +1,8 @@
 """The queue of files that the workers share. It is a folder, so that it survives the death of a worker.
 
-A unit is a file of tests. A worker owns a unit from the moment it has created the claim's file, which only one of
-them can. If a worker dies, the runner removes its claims, and another worker takes the rest of those units: every test
-that was started left a mark, and none is started twice.
+A unit is a file of tests, or several files that share servers. A worker owns a unit from the moment it has created the
+claim's file, which only one of them can. If a worker dies, the runner removes its claims, and another worker takes the
+rest of those units: every test that was started left a mark, and none is started twice.
 """
 
 import hashlib

@@ -27,7 +27,8 @@ from penstock.ops.runs import alive
 _APP = """
 from penstock import App
 
-app = App({group!r}, brokers={brokers!r})
+# After the tests, the group can be deleted when the broker has forgotten members that it knew before a restart.
+app = App({group!r}, brokers={brokers!r}, settings={{"session.timeout.ms": 15_000}})
 
 @app.consume({topic!r}, dead_letter={dlq!r}, order="key", concurrency=8)
 def handle(value: dict) -> None:
@@ -36,7 +37,14 @@ def handle(value: dict) -> None:
 """
 
 
-@pytest.fixture(scope="session")
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.long)
+            item.add_marker(pytest.mark.together("dashboard"))
+
+
+@pytest.fixture(scope="package")
 def scene(brokers: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     folder, topic = tmp_path_factory.mktemp("dashboard"), f"orders-{uuid4().hex[:8]}"
     group = f"{topic} {HOSTILE_HTML}"
@@ -79,7 +87,7 @@ def _is_deleted(cluster: Cluster, group: str) -> bool:
     return True
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def dashboard(kafka: Embedded) -> Iterator[ServedTest]:
     """A dashboard that may write."""
     # A thread of the feed would import it first. If the test ends meanwhile, pytest makes its warning an error.
@@ -91,18 +99,18 @@ def dashboard(kafka: Embedded) -> Iterator[ServedTest]:
         yield ServedTest(served.url, f"http://{served.host}:{served.port}", notes)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Chromium]:
     with open_chromium() as chromium:
         yield chromium
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def axe() -> str:
     return axe_source()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def window(chromium: Chromium, dashboard: ServedTest) -> Iterator[BrowserContext]:
     """The signed-in browser."""
     with chromium.in_use() as browser:

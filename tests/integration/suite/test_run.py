@@ -108,18 +108,22 @@ def test_a_process_with_too_many_open_files_ends_and_another_one_runs_the_rest(s
 def test_servers_that_a_dead_process_left_running_are_ended(suite: Suite) -> None:
     suite.add(
         "test_leaving.py",
-        "import subprocess\n"
+        "import subprocess, time\n"
         "def test_leaving():\n"
         "    server = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
         "    if first_time('leaving'):\n"
-        "        Path('left').write_text(str(server.pid))\n"
+        "        forked = os.fork()\n"
+        "        if not forked:\n"
+        "            time.sleep(600)\n"
+        "        Path('left').write_text(f'{server.pid} {forked}')\n"
         "        os._exit(1)\n"
         "    server.kill()\n"
         "    server.wait()\n",
     )
     code, output = suite.run()
     assert code == 0, output
-    assert not psutil.pid_exists(int((suite.folder / "left").read_text()))
+    left = [int(each) for each in (suite.folder / "left").read_text().split()]
+    assert [each for each in left if psutil.pid_exists(each)] == []
 
 
 def test_an_interrupt_ends_the_tests_with_their_fixtures(suite: Suite) -> None:
