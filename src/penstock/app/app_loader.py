@@ -2,12 +2,13 @@
 
 import importlib
 import sys
-import traceback
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 
 from penstock.app.application import App
+from penstock.app.run_control import importing
+from penstock.app.traceback_text import line_outside_of_libraries
 from penstock.errors import ConfigError
 
 
@@ -33,7 +34,8 @@ def load_module(name: str) -> ModuleType:
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        return importlib.import_module(name)
+        with importing(name):
+            return importlib.import_module(name)
     except ConfigError:
         raise
     except ModuleNotFoundError as error:
@@ -46,6 +48,11 @@ def load_module(name: str) -> ModuleType:
             f"Module {name!r} imports {error.name!r}, which is not installed.",
             hint="Install it in this environment, or check the import.",
         ) from error
+    except SystemExit as error:
+        raise ConfigError(
+            f"Importing {name!r} ended the program: SystemExit: {error}{_raised_at(error)}.",
+            hint='Put what the module runs as a program below: if __name__ == "__main__":',
+        ) from error
     except Exception as error:
         raise ConfigError(
             f"Importing {name!r} failed: {type(error).__name__}: {error}{_raised_at(error)}.",
@@ -53,10 +60,9 @@ def load_module(name: str) -> ModuleType:
         ) from error
 
 
-def _raised_at(error: Exception) -> str:
-    """The line that raised the error; a SyntaxError names it in its message."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return "" if isinstance(error, SyntaxError) else f" ({last.filename}, line {last.lineno})"
+def _raised_at(error: BaseException) -> str:
+    """The line of the user that led to the error; a SyntaxError names it in its message."""
+    return "" if isinstance(error, SyntaxError) else f" ({line_outside_of_libraries(error)})"
 
 
 def _attribute(module: ModuleType, name: str) -> App:
@@ -64,11 +70,26 @@ def _attribute(module: ModuleType, name: str) -> App:
     found = getattr(module, name, None)
     if isinstance(found, App):
         return found
+    if not apps and (hidden := _hidden_file(module)):
+        raise ConfigError(
+            f"{hidden} was not imported, because another module is called {module.__name__!r} too: {_file_of(module)}.",
+            hint=f"Rename {hidden.name}.",
+        )
     problem = (
-        f"{module.__name__}:{name} is a {type(found).__name__}, not an App."
+        f"{module.__name__}:{name} is of type {type(found).__name__}, not App."
         if found is not None
         else f"Module {module.__name__!r} has nothing called {name!r}."
     )
     nearest = get_close_matches(name, apps, n=1, cutoff=0.0)
     hint = f"Did you mean {module.__name__}:{nearest[0]}?" if nearest else 'Create one there: app = App("name").'
     raise ConfigError(problem, hint=hint)
+
+
+def _hidden_file(module: ModuleType) -> Path | None:
+    """Return the user's file with the name of the module, if Python had imported another module of that name before."""
+    mine = Path.cwd().joinpath(*module.__name__.split(".")).with_suffix(".py")
+    return mine if mine.is_file() and not (_file_of(module).exists() and mine.samefile(_file_of(module))) else None
+
+
+def _file_of(module: ModuleType) -> Path:
+    return Path(module.__file__ or "built into Python")

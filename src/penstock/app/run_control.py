@@ -8,7 +8,7 @@ from typing import NoReturn, Protocol
 
 from penstock.app.live_command import HandlerState, LiveCommand
 from penstock.core.records.record import TopicPartition
-from penstock.errors import StateError
+from penstock.errors import ConfigError, StateError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +80,30 @@ def refuse_elsewhere(call: str) -> None:
         raise StateError(
             f"{call} was called in a process that only runs handlers: the app runs in another process.",
             hint="Call it in the process that started the app.",
+        )
+
+
+# The module that a command imports now to find the app in it.
+_imported: str | None = None
+
+
+@contextmanager
+def importing(module: str) -> Iterator[None]:
+    """For commands: inside the block the module of an app is imported, and must not run the app itself."""
+    global _imported  # noqa: PLW0603 - a fact about the process
+    before, _imported = _imported, module
+    try:
+        yield
+    finally:
+        _imported = before
+
+
+def refuse_while_imported(call: str) -> None:
+    """Raise an error if a module runs an app as soon as a command imports it: the command would wait for its end."""
+    if _imported is not None:
+        raise ConfigError(
+            f"Module {_imported!r} calls {call} while it is imported.",
+            hint='Put the call below: if __name__ == "__main__":',
         )
 
 

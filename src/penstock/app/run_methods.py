@@ -10,7 +10,7 @@ from typing import Any, Self, Unpack
 
 from penstock.app.engine_threads import is_engine_thread
 from penstock.app.replay_options import ReplayResult
-from penstock.app.run_control import refuse_elsewhere
+from penstock.app.run_control import refuse_elsewhere, refuse_while_imported
 from penstock.app.run_options import RunOptions, checked_settings
 from penstock.app.run_slot import Run, RunSlot
 from penstock.errors import StateError
@@ -151,6 +151,7 @@ class RunMethods:
 
     def _new_run(self, call: str, options: RunOptions) -> Run:
         refuse_elsewhere(call)
+        refuse_while_imported(call)
         settings = checked_settings(options, of=call)
         if is_engine_thread():
             raise StateError(

@@ -69,6 +69,13 @@ def described(error: BaseException) -> tuple[str, str]:
     return redacted(message), redacted(_traceback(error, raised))
 
 
+def line_outside_of_libraries(error: BaseException) -> str:
+    """The innermost line outside of libraries that led to the error; if all are in libraries, the innermost one."""
+    frames = [*_frames(error.__traceback__)]
+    nearest = next((each for each in reversed(frames) if not _is_library(_file(each))), frames[-1])
+    return f"{_file(nearest)}, line {nearest.tb_lineno}"
+
+
 def stack_of(thread: int, *, inside: str) -> str:
     """Where a thread is now, from the file ``inside`` inwards; empty if the thread has ended."""
     frame = sys._current_frames().get(thread)  # noqa: SLF001 - documented, for debugging
@@ -179,10 +186,7 @@ def _raised(traceback: TracebackType | None) -> _Raised:
 
 
 def _look_up(traceback: TracebackType | None) -> _Raised:
-    frames: list[TracebackType] = []
-    while traceback is not None:
-        frames.append(traceback)
-        traceback = traceback.tb_next
+    frames = [*_frames(traceback)]
     # The outer frames are Penstock's, which called the handler: they are left out. Inner frames of Penstock are shown.
     first = next((index for index, each in enumerate(frames) if not _is_own(_file(each))), len(frames))
     theirs = frames[first:]
@@ -197,6 +201,12 @@ def _look_up(traceback: TracebackType | None) -> _Raised:
         by_library=bool(theirs) and _is_library(_file(theirs[0])),
         codes=tuple(each.tb_frame.f_code for each in frames),
     )
+
+
+def _frames(traceback: TracebackType | None) -> Iterator[TracebackType]:
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
 
 
 def _file(traceback: TracebackType) -> str:

@@ -1,5 +1,6 @@
 """The entry point of ``penstock``: it runs a command and turns errors into one line and an exit code."""
 
+import errno
 import gc
 import signal
 import sys
@@ -11,11 +12,13 @@ from types import TracebackType
 from typing import Annotated, NoReturn
 
 import typer
+from typer.main import get_command
 
 from penstock import __version__
-from penstock.cli.console.screen import block, err, print_json, print_line
+from penstock.cli.console.help_layout import lay_out_help
+from penstock.cli.console.screen import block, err, out, print_json, print_line
 from penstock.cli.runtime.json_logs import log_error, wants_json
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, SetupError
 
 _INTERRUPTED = 130
 
@@ -102,13 +105,21 @@ def main() -> NoReturn:
     # SIGTERM raises SystemExit, as Ctrl+C raises KeyboardInterrupt, so that commands clean up on their way out.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
-        command = _imported(sys.argv[1] if len(sys.argv) > 1 else "")
+        command = get_command(_imported(sys.argv[1] if len(sys.argv) > 1 else ""))
+        lay_out_help(command, out.width)
         result = command(standalone_mode=False, prog_name="penstock")
     except PenstockError as error:
         _show(error.problem, error.hint, kind=type(error).__name__, raised=error.traceback)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         result = _INTERRUPTED
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        _show(
+            "The disk is full, so the output was not written.", "Free some space, or write elsewhere.", kind="OSError"
+        )
+        sys.exit(SetupError.exit_code)
     except Exception as error:
         # Typer raises click's UsageError or, in some versions, its own copy of it, so we recognise it by a method.
         format_message = getattr(error, "format_message", None)

@@ -100,9 +100,9 @@ def _shop_for(engine: str, source: str, suffix: str) -> App:
 
 
 def _produce(cluster: Cluster, topic: str, count: int, show: Show, stop: threading.Event) -> None:
-    cluster.create_topics([topic], partitions=PARTITIONS)
     doing = f"Producing {count:,} orders"
     show.step(doing, total=count)
+    cluster.create_topics([topic], partitions=PARTITIONS)
     produce(cluster, _orders(topic, count, stop), progress=lambda done: show.step(doing, done=done, total=count))
 
 

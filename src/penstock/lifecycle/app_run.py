@@ -72,6 +72,7 @@ class AppRun:
         """Run on the calling thread, beside listeners and signal handlers that the caller has set up."""
         self._app.hold_run(self)
         self._execute()
+        self.ended.set_result(None)
         self.raise_failure()
         return self.replay_result
 
@@ -84,21 +85,23 @@ class AppRun:
             raise self.failure
 
     def _run_in_background(self) -> None:
-        self._execute()
+        has_started = self._execute()
+        if has_started and self.failure is not None:
+            # The program may await the app only much later.
+            _LOG.error("App %r failed: %s", self._app.name, self.failure)
+        self.ended.set_result(None)
         atexit.unregister(self._stop_at_exit)
 
-    def _execute(self) -> None:
+    def _execute(self) -> bool:
+        """Run the app to its end. Return whether it had started."""
         try:
             self._run_app()
         except BaseException as failure:  # noqa: BLE001 - raised where the app is awaited
             self.failure = failure
-        finally:
-            if not self.started.done():
-                self.started.set_result(None)
-            elif self.failure is not None:
-                # The program may await the app only much later.
-                _LOG.error("App %r failed: %s", self._app.name, self.failure)
-            self.ended.set_result(None)
+        has_started = self.started.done()
+        if not has_started:
+            self.started.set_result(None)
+        return has_started
 
     def _run_app(self) -> None:
         app, settings = self._app, self._settings

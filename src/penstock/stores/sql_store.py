@@ -340,7 +340,9 @@ def _unavailable(error: BaseException) -> DependencyUnavailable:
 
 def _unusable(url: str, error: Exception) -> PenstockError:
     if isinstance(error, ImportError):
-        return SetupError(f"offsets={hide_passwords(url)!r} needs {error.name}.", hint="Install penstock[sql].")
+        return SetupError(
+            f"offsets={hide_passwords(url)!r} needs {error.name}.", hint="Install it: pip install 'penstock[sql]'."
+        )
     return ConfigError(f"offsets={hide_passwords(url)!r} is not the URL of a database: {error}.")
 
 
@@ -350,5 +352,7 @@ def _alchemy() -> Any:
         import sqlalchemy.exc  # noqa: PLC0415
         import sqlalchemy.pool  # noqa: PLC0415
     except ImportError as error:
-        raise SetupError("offsets= with a database needs SQLAlchemy.", hint="Install penstock[sql].") from error
+        raise SetupError(
+            "offsets= with a database needs SQLAlchemy.", hint="Install it: pip install 'penstock[sql]'."
+        ) from error
     return sqlalchemy

@@ -46,7 +46,7 @@ def test_an_app_is_found_in_the_current_folder(folder: Path) -> None:
         ("shop bad", "does not name an app", "MODULE:APP"),
         ("", "does not name an app", "MODULE:APP"),
         ("shop_bad:aap", "nothing called 'aap'", "Did you mean shop_bad:app?"),
-        ("shop_bad:number", "is a int, not an App", "Did you mean"),
+        ("shop_bad:number", "is of type int, not App", "Did you mean"),
         ("shop_bad:empty", "has no handlers", "@app.consume"),
     ],
 )
@@ -77,6 +77,42 @@ def test_a_module_that_fails_says_where(folder: Path) -> None:
     write(folder, "broken_shop", "\nx = 1 / 0\n")
     with pytest.raises(ConfigError, match=r"ZeroDivisionError.*broken_shop\.py, line 2"):
         load_app("broken_shop:app")
+
+
+def test_a_module_whose_call_of_a_library_fails_names_its_own_line(folder: Path) -> None:
+    name = write(folder, "shop_of_variables", "import os\n\nos.environ['NOT_SET_ANYWHERE']\n")
+    with pytest.raises(ConfigError, match=r"KeyError: 'NOT_SET_ANYWHERE' \(.*shop_of_variables\.py, line 3\)\."):
+        load_app(name)
+
+
+def test_a_module_that_exits_is_an_error_and_no_success(folder: Path) -> None:
+    name = write(folder, "shop_exits", "import sys\nsys.exit(0)\n")
+    with pytest.raises(ConfigError, match=r"ended the program: SystemExit: 0 \(.*shop_exits\.py, line 2\)\.") as caught:
+        load_app(name)
+    assert '__name__ == "__main__"' in caught.value.hint
+
+
+@pytest.mark.parametrize("call", ["run", "start"])
+def test_a_module_that_runs_its_app_is_told_to_do_so_only_as_a_program(folder: Path, call: str) -> None:
+    name = write(folder, f"shop_that_{call}s", f"{SHOP}\napp.{call}()\n")
+    with pytest.raises(ConfigError, match=rf"^Module '{name}' calls app\.{call}\(\) while it is imported") as caught:
+        load_app(name)
+    assert '__name__ == "__main__"' in caught.value.hint
+
+
+def test_an_app_may_run_after_its_import(folder: Path) -> None:
+    app = load_app(write(folder, "shop_that_works"))
+    with pytest.raises(ConfigError, match="no_such_option"):
+        app.start(no_such_option=1)  # type: ignore[call-arg]
+
+
+def test_a_file_with_the_name_of_a_library_is_named(folder: Path) -> None:
+    write(folder, "json")
+    with pytest.raises(
+        ConfigError, match=r"/json\.py was not imported.* called 'json' too: .*__init__\.py\."
+    ) as caught:
+        load_app("json")
+    assert caught.value.hint == "Rename json.py."
 
 
 def test_a_module_that_is_no_python_says_where(folder: Path) -> None:

@@ -153,3 +153,13 @@ def test_an_option_that_an_engine_does_not_support_is_refused_with_the_reason(en
 )
 def test_options_that_an_engine_supports_or_may_ignore_are_accepted(engine: Engine, options: dict[str, Any]) -> None:
     refuse_unsupported(declared(**options), engine)
+
+
+@pytest.mark.parametrize("declare", [App("shop").consume, App("shop").pipeline])
+def test_a_decorator_without_parentheses_is_refused(declare: Any) -> None:
+    def handle(order: bytes) -> None: ...
+
+    with pytest.raises(
+        ConfigError, match=r"^@app\.\w+ needs the topics in parentheses\. Write @app\.\w+\(\"orders\"\)\.$"
+    ):
+        declare(handle)

@@ -15,6 +15,7 @@ import pytest
 from typer.main import get_command
 
 from penstock import __version__
+from penstock.cli.console.help_layout import lay_out_help
 from penstock.cli.entry_point import command_line, main
 from penstock.devkit import Embedded
 
@@ -115,6 +116,32 @@ def test_completion_can_be_shown_instead() -> None:
 def test_the_version_is_printed_without_a_command() -> None:
     done = subprocess.run([BIN / "penstock", "--version"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{__version__}\n", "")
+
+
+@pytest.mark.parametrize("path", EVERYTHING, ids=name_of)
+def test_the_help_fits_a_terminal_of_80_columns(path: tuple[str, ...]) -> None:
+    command = get_command(command_line())
+    lay_out_help(command, 80)
+    shown = dict(_walk(command))[path]
+    assert [line for line in (shown.epilog or "").splitlines() if line.startswith(" ") and len(line) > 78] == []
+    assert [each.name for each in shown.params if getattr(each, "is_flag", False) and each.metavar] == []
+
+
+def test_flags_have_no_type_and_arguments_no_brackets_of_their_own() -> None:
+    done = penstock("stop", "--help", COLUMNS="80")
+    assert "Usage: penstock stop [OPTIONS] [NAME]" in done
+    assert "<bool>" not in done
+
+
+def test_a_full_disk_is_no_bug(tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [BIN / "penstock", "topics", "ls", "--help"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        3,
+        "error: The disk is full, so the output was not written.",
+    )
 
 
 @pytest.mark.parametrize("words", [[], ["groups"]])

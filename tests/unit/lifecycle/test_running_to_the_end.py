@@ -26,11 +26,14 @@ def test_a_signal_stops_it_cleanly_and_the_handlers_are_restored(
     assert "Stopping cleanly." in capfd.readouterr().err
 
 
-def test_it_raises_the_failure(app: App, engine: FakeEngine) -> None:
+def test_it_raises_the_failure_and_does_not_log_it_too(
+    app: App, engine: FakeEngine, caplog: pytest.LogCaptureFixture
+) -> None:
     engine.fail(HandlerError("record 7 failed"))
     with pytest.raises(HandlerError, match="record 7 failed"):
         app.run()
     assert not runs(app)
+    assert caplog.text == ""
 
 
 def test_another_thread_may_stop_it(app: App, engine: FakeEngine) -> None:

@@ -65,6 +65,9 @@ def with_defaults(
 ) -> dict[str, Any]:
     """A value for every option. A name that is no option is an error that suggests the nearest."""
     refuse_unknown(given, [name for name in options if name != "topics"], of=of)
+    if any(map(callable, topics)):
+        # Python has given us the function itself. It would never be declared, and never be called.
+        raise ConfigError(f"{of} needs the topics in parentheses.", hint=f'Write {of}("orders").')
     return {**{name: option.default for name, option in options.items()}, "topics": topics, **given}
 
 

@@ -13,6 +13,7 @@ from penstock.cli.console.progress_bars import Steps
 from penstock.cli.console.screen import err, out, print_json
 from penstock.cli.console.shared_options import Brokers, Json
 from penstock.core.text.foreign_text import printable_line
+from penstock.core.text.plurals import counted
 from penstock.demo.demo_report import DemoReport
 from penstock.demo.demo_runner import DemoOptions, run_demo
 from penstock.lifecycle import stop_on_signals
@@ -66,7 +67,7 @@ def picture(report: DemoReport) -> Group:
 
 
 def _summary(report: DemoReport) -> Table:
-    table = Table(title=f"{report.expected.read:,} orders on each engine", title_justify="left")
+    table = Table(title=_title(report), title_justify="left")
     table.add_column("engine")
     for column in ("read", "written", "dead-lettered", "skipped", "seconds", "records/s"):
         table.add_column(column, justify="right")
@@ -82,6 +83,12 @@ def _summary(report: DemoReport) -> Table:
             f"{engine.records_per_second:,.0f}",
         )
     return table
+
+
+def _title(report: DemoReport) -> str:
+    orders = counted(report.expected.read, "order")
+    names = [each.engine for each in report.engines]
+    return f"{orders} on each engine" if len(names) > 1 else f"{orders} on the {names[0]} engine"
 
 
 def _partitions(report: DemoReport) -> Table:

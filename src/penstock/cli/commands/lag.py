@@ -50,7 +50,7 @@ def register(app: typer.Typer) -> None:
 def lag(
     groups: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[GROUP]...", help="Groups to show. Default: all.", autocompletion=complete_groups),
+        typer.Argument(metavar="GROUP", help="Groups to show. Default: all.", autocompletion=complete_groups),
     ] = None,
     *,
     partitions: Annotated[

@@ -40,7 +40,7 @@ def register(app: typer.Typer) -> None:
 
 def learn(
     lesson: Annotated[
-        str | None, typer.Argument(metavar="[LESSON]", help="The number or name of a lesson.", show_default=False)
+        str | None, typer.Argument(metavar="LESSON", help="The number or name of a lesson.", show_default=False)
     ] = None,
     *,
     every: Annotated[bool, typer.Option("--all", help="Run all lessons, one after the other.")] = False,

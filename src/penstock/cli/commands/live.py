@@ -64,7 +64,7 @@ def resume(name: Name, *, handler: HandlerName = None, partition: Partitions = N
 
 def set_(
     name: Name,
-    options: Annotated[list[str], typer.Argument(metavar="OPTION=VALUE...", help="What to set: concurrency=8.")],
+    options: Annotated[list[str], typer.Argument(metavar="OPTION=VALUE", help="What to set: concurrency=8.")],
     *,
     handler: HandlerName = None,
     as_json: Json = False,

@@ -57,7 +57,7 @@ _EXAMPLES = """
   penstock run shop:app -b kafka1:9092,kafka2:9092 --events events.jsonl
   penstock run shop:app --set ship.concurrency=200 --set settings.session.timeout.ms=45000
   penstock run shop:app --ui                      the dashboard beside the app: it prints the link
-  penstock run shop:app --metrics 9400            for Prometheus: http://localhost:9400/metrics
+  penstock run shop:app --metrics 9400            for Prometheus, on localhost:9400/metrics
   penstock run shop:app --log json                one JSON object a line, for a log collector
   penstock run shop:app --print-config            every option, its value and where it was set
 """

@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
 
 def stop(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="An app, a group or a process id.", show_default=False)
+        str | None, typer.Argument(metavar="NAME", help="An app, a group or a process id.", show_default=False)
     ] = None,
     *,
     timeout: Annotated[str, typer.Option(metavar="DURATION", help="How long to wait until it has ended.")] = "2m",

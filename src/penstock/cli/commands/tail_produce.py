@@ -165,7 +165,7 @@ def tail(
 def produce_(
     topic: TopicName,
     files: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE]...", help="Files to read. Default: standard input.")
+        list[Path] | None, typer.Argument(metavar="FILE", help="Files to read. Default: standard input.")
     ] = None,
     *,
     separator: Annotated[

@@ -30,10 +30,10 @@ def complete_groups(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=complete_topics)]
-OptionalTopicName = Annotated[str | None, typer.Argument(metavar="[TOPIC]", autocompletion=complete_topics)]
+OptionalTopicName = Annotated[str | None, typer.Argument(metavar="TOPIC", autocompletion=complete_topics)]
 GroupName = Annotated[str, typer.Argument(metavar="GROUP", autocompletion=complete_groups)]
-GroupNames = Annotated[list[str], typer.Argument(metavar="GROUP...", autocompletion=complete_groups)]
-OptionalGroupNames = Annotated[list[str] | None, typer.Argument(metavar="GROUP...", autocompletion=complete_groups)]
+GroupNames = Annotated[list[str], typer.Argument(metavar="GROUP", autocompletion=complete_groups)]
+OptionalGroupNames = Annotated[list[str] | None, typer.Argument(metavar="GROUP", autocompletion=complete_groups)]
 
 
 def _complete(ctx: typer.Context, incomplete: str, names: Callable[[Cluster], Iterable[str]]) -> list[str]:

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
+from rich.table import Column
 from rich.text import Text
 
 from penstock.cli.console.screen import Screen
@@ -28,7 +29,7 @@ class _Rate(ProgressColumn):
 
 class _Counts(ProgressColumn):
     def render(self, task: Task) -> Text:
-        if not task.total:
+        if not _is_long(task):
             return Text("")
         if task.fields.get("unit") == "bytes":
             return Text(f"{task.completed / 1e6:,.1f} of {task.total / 1e6:,.1f} MB")
@@ -40,7 +41,12 @@ class _Counts(ProgressColumn):
 
 class _Bar(BarColumn):
     def render(self, task: Task) -> Text:  # type: ignore[override] # Rich draws a text as well as a bar
-        return super().render(task) if task.total else Text("")  # type: ignore[return-value]
+        return super().render(task) if _is_long(task) else Text("")  # type: ignore[return-value]
+
+
+def _is_long(task: Task) -> bool:
+    """Whether there is more than one thing to count: a single one is there or not."""
+    return task.total is not None and task.total > 1
 
 
 class _Live:
@@ -52,8 +58,8 @@ class _Live:
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
             _Bar(),
-            _Counts(),
-            _Rate(),
+            _Counts(table_column=Column(no_wrap=True)),
+            _Rate(table_column=Column(no_wrap=True)),
             TimeRemainingColumn(compact=True),
             console=console,
             transient=True,
@@ -134,8 +140,15 @@ class Steps(_Live):
             self._measured.clear()
             self._console.print(f"• {text}", markup=False, soft_wrap=True)
             description = printable_line(text)
-            self._progress.reset(self._task, total=total or None, description=description, dead_letters=0, unit=unit)
-        self._progress.update(self._task, completed=done, total=total or None)
+            self._set_total(total)
+            self._progress.reset(self._task, description=description, dead_letters=0, unit=unit)
+        self._set_total(total)
+        self._progress.update(self._task, completed=done)
+
+    def _set_total(self, total: int) -> None:
+        """Set here because Rich takes None to mean that the total stays the one of the step before."""
+        (task,) = self._progress.tasks
+        task.total = total or None
 
     def event(self, event: events.Event) -> None:
         self.count(event)

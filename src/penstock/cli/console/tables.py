@@ -30,7 +30,8 @@ class Styled:
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Iterable[str] = ()) -> None:
     """Print a table. Columns in ``right`` are right-aligned. Rows are never truncated.
 
-    If the terminal is too narrow, each row becomes a few lines of names and values.
+    If the terminal is too narrow, columns without any value are left out. If it still is, each row becomes a few lines
+    of names and values.
     """
     print_styled_lines(table_lines(columns, rows, right=right))
 
@@ -40,16 +41,29 @@ def table_lines(columns: Sequence[str], rows: Iterable[Sequence[object]], *, rig
     numbers = [column in set(right) for column in columns]
     cells: list[list[Styled | str]] = [[_plain(Styled(each, "bold")) for each in columns]]
     cells += [[_plain(each) for each in row] for row in rows]
-    widths = [max(_width(row[at]) for row in cells) for at in range(len(columns))]
+    widths = _widths(cells)
     limit = screen_width()
-    if limit is not None and sum(widths) + len(widths) - 1 > limit:
-        return [line for row in cells[1:] for line in _stacked(cells[0], row, limit)]
+    if limit is not None and _total(widths) > limit:
+        kept = [at for at in range(len(columns)) if any(_text(row[at]) != "-" for row in cells[1:])]
+        cells, numbers = [[row[at] for at in kept] for row in cells], [numbers[at] for at in kept]
+        widths = _widths(cells)
+        if _total(widths) > limit:
+            return [line for row in cells[1:] for line in _stacked(cells[0], row, limit)]
     return [
         " ".join(
             _placed(cell, width, to_the_right=number) for cell, width, number in zip(row, widths, numbers, strict=True)
         ).rstrip()
         for row in cells
     ]
+
+
+def _widths(cells: Sequence[Sequence[Styled | str]]) -> list[int]:
+    return [max(map(_width, column)) for column in zip(*cells, strict=True)]
+
+
+def _total(widths: Sequence[int]) -> int:
+    """The width of a row, with a space between two cells."""
+    return sum(widths) + len(widths) - 1
 
 
 def screen_width() -> int | None:

@@ -30,6 +30,15 @@ def test_in_a_narrow_terminal_a_row_becomes_names_and_values(monkeypatch: pytest
     assert len(table_lines(columns, rows)) == 3, "a line for each row, if there is room"
 
 
+def test_in_a_narrow_terminal_columns_without_a_value_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = ("GROUP", "CONSUMER-ID", "LAG", "HOST")
+    rows = [("shipping", None, 5, ""), ("shop", None, 12, None)]
+    monkeypatch.setenv("COLUMNS", "20")
+    assert table_lines(columns, rows, right=("LAG",)) == ["GROUP    LAG", "shipping   5", "shop      12"]
+    monkeypatch.setenv("COLUMNS", "80")
+    assert table_lines(columns, rows)[0] == "GROUP    CONSUMER-ID LAG HOST"
+
+
 def test_a_table_in_a_pipe_has_whole_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     assert len(table_lines(("GROUP", "TOPIC"), [("g" * 300, "t")])) == 2

@@ -218,6 +218,26 @@ def test_a_download_is_counted_in_megabytes() -> None:
     assert "records" not in text.getvalue()
 
 
+def test_a_step_does_not_keep_the_total_of_the_one_before() -> None:
+    text = io.StringIO()
+    with Steps(Screen(file=text, width=120, force_terminal=True, color_system=None)) as steps:
+        steps.step("Fetching Kafka", done=45_000_000, total=45_000_000, unit="bytes")
+        steps.step("Preparing the data folder")
+        steps.step("Waiting for the brokers", total=1, unit="brokers")
+    after = text.getvalue().partition("• Preparing")[2].partition("Preparing the data folder ")[2]
+    assert "45,000,000" not in after
+    assert " of " not in after, "a single broker is there or not"
+
+
+def test_the_counts_of_a_step_stay_on_one_line() -> None:
+    text = io.StringIO()
+    with Steps(Screen(file=text, width=80, force_terminal=True, color_system=None)) as steps:
+        steps.step("Running the app on the local engine")
+        steps.event(replace(STARTED, lag=100_000))
+        steps.event(events.Progressed(group="g", handler="h", read=91_035, written=0, dead_lettered=1_064, skipped=0))
+    assert "91,035 of 100,000, 1,064 dead letters" in text.getvalue()
+
+
 @pytest.mark.parametrize(
     ("offset", "moved_to", "skipped", "reported"),
     [
