@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from playwright.sync_api import ConsoleMessage, Locator, Page, Request
 
 from kafka_helpers import WAIT_SECONDS
+from penstock.dashboard import DashboardChild
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class ServedTest:
     url: str
     origin: str
     notes: list[str]
+    child: DashboardChild
 
 
 @dataclass

@@ -5,6 +5,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -63,10 +64,9 @@ def main() -> None:
 
 
 def take_all(made: Scene, wanted: set[str]) -> None:
-    cluster = Cluster(made.brokers)
     options = DashboardOptions(allow_writes=True)
     with (
-        serve_dashboard(options, connect=lambda: cluster, note=_say) as served,
+        serve_dashboard(options, connect=partial(Cluster, made.brokers), note=_say) as served,
         open_chromium() as chromium,
         chromium.in_use() as browser,
     ):

@@ -18,6 +18,7 @@ With ``PENSTOCK_HOME``::
         runs/PID-BORN.spark             spark_activity_path
         runs/PID-BORN.live              live_activity_path
         runs/PID-BORN.watched           live_watch_path
+        launch/PID.html                 launch_path
     PENSTOCK_CACHE/                   cache_home
         classes/                      class_archives
         jars/                         jar_cache
@@ -78,6 +79,11 @@ def live_activity_path(pid: int, born: float) -> Path:
 def live_watch_path(pid: int, born: float) -> Path:
     """Return the file that a dashboard touches while somebody looks at the run."""
     return runs_folder() / f"{pid}-{born:.0f}{WATCHED_SUFFIX}"
+
+
+def launch_path(pid: int) -> Path:
+    """Return the page that leads the browser of this user to the dashboard of this process."""
+    return state_home() / "launch" / f"{pid}.html"
 
 
 def audit_file(cluster_id: str) -> Path:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 import psutil
@@ -34,6 +34,8 @@ class Activities(Protocol):
 
 class LivePicture:
     """Collects the events of a run, and puts them together with what its members do now. Any thread may call it."""
+
+    name: Literal["picture"] = "picture"
 
     def __init__(self, members: Activities) -> None:
         self._members = members

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -18,7 +19,6 @@ from dashboard_tab import Scene, ServedTest, Tab
 from hostile_text import HOSTILE, HOSTILE_HTML
 from kafka_helpers import WAIT_SECONDS, wait_for
 from penstock.dashboard import DashboardOptions, serve_dashboard
-from penstock.devkit import Embedded
 from penstock.errors import ServerError
 from penstock.kafka import Cluster
 from penstock.ops.dead_letters import dead_letter_topics
@@ -88,15 +88,12 @@ def _is_deleted(cluster: Cluster, group: str) -> bool:
 
 
 @pytest.fixture(scope="package")
-def dashboard(kafka: Embedded) -> Iterator[ServedTest]:
+def dashboard(brokers: str) -> Iterator[ServedTest]:
     """A dashboard that may write."""
-    # A thread of the feed would import it first. If the test ends meanwhile, pytest makes its warning an error.
-    import penstock.kafka.client.kafka_python  # noqa: F401, PLC0415
-
     notes: list[str] = []
     options = DashboardOptions(allow_writes=True)
-    with serve_dashboard(options, connect=lambda: Cluster(str(kafka.bootstrap())), note=notes.append) as served:
-        yield ServedTest(served.url, f"http://{served.host}:{served.port}", notes)
+    with serve_dashboard(options, connect=partial(Cluster, brokers), note=notes.append) as served:
+        yield ServedTest(served.url, f"http://{served.host}:{served.port}", notes, served.child)
 
 
 @pytest.fixture(scope="package")

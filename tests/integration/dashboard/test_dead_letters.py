@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -81,8 +82,7 @@ def test_a_preview_that_is_old_is_refused_and_so_is_one_that_was_never_made(scen
 
 @pytest.fixture
 def read_only(chromium: Chromium, tab: Tab, scene: Scene) -> Iterator[Page]:
-    connect = Cluster(scene.brokers)
-    with serve_dashboard(DashboardOptions(), connect=lambda: connect, note=print) as served:
+    with serve_dashboard(DashboardOptions(), connect=partial(Cluster, scene.brokers), note=print) as served:
         tab.origin = f"http://{served.host}:{served.port}"
         tab.page.goto(served.url)
         yield tab.page

@@ -98,6 +98,18 @@ def test_the_token_becomes_a_cookie_that_scripts_and_other_sites_cannot_use(stra
     assert stranger.get("/api/about").status_code == 200
 
 
+def test_a_link_of_another_place_signs_in_with_a_page_of_its_own(stranger: TestClient) -> None:
+    """Browsers send no strict cookie along a redirect that another place, such as the launch file, has begun."""
+    headers = {"sec-fetch-site": "cross-site"}
+    answer = stranger.get("/sign-in", params={"token": DOOR.keys.token}, headers=headers)
+    assert answer.status_code == 200
+    assert 'content="0; url=/"' in answer.text
+    assert DOOR.keys.token not in answer.text
+    assert stranger.get("/api/about").status_code == 200
+    refused = stranger.get("/sign-in", params={"token": "x"}, headers=headers)
+    assert (refused.status_code, "set-cookie" in refused.headers) == (303, False)
+
+
 @pytest.mark.parametrize(
     "host", ["evil.example:8000", "evil.example", "127.0.0.1:8001", "", "localhost.evil.example:8000"]
 )

@@ -10,10 +10,14 @@ import pytest
 
 from penstock.core.reports import events
 from penstock.core.reports.spark_activity import SparkActivity, SparkSessionFacts
-from penstock.dashboard.feed.feed_source import Rows
+from penstock.dashboard.feed.cluster_connection import ClusterConnection
+from penstock.dashboard.feed.feed_source import DashboardContext, Rows
 from penstock.dashboard.pages.spark_page import SparkSource
-from penstock.ops.runs import registered
-from penstock.ops.spark_activity_file import read_spark_activity, spark_activity_file
+from penstock.errors import ServerError
+from penstock.kafka import Cluster
+from penstock.ops.reported_runs import SeenRun
+from penstock.ops.runs import RegisteredRun, registered
+from penstock.ops.spark_activity_file import SparkPicture, read_spark_activity, spark_activity_file
 
 WHO: dict[str, Any] = {"group": "scoring", "handler": "score"}
 COUNTS: dict[str, Any] = {"read": 10, "written": 8, "dead_lettered": 1, "skipped": 1}
@@ -82,9 +86,16 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path))
 
 
-def page() -> Rows:
+def no_cluster() -> Cluster:
+    raise ServerError("No Kafka.")
+
+
+def page(*reported: SeenRun) -> Rows:
     published: list[Rows] = []
-    SparkSource().read(published.append, frozenset())
+    context = DashboardContext(ClusterConnection(no_cluster), allow_writes=False, note=pytest.fail)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DashboardContext, "runs", lambda *_: list(reported))
+        SparkSource(context).read(published.append, frozenset())
     return published[-1]
 
 
@@ -92,7 +103,7 @@ def test_the_page_shows_the_run_its_session_and_its_work_also_after_its_end() ->
     facts = SparkSessionFacts("local[2]", "app-1", "http://127.0.0.1:4040")
     born = psutil.Process().create_time()
     with registered("sparky", engine="spark", groups=["scoring"], warn=pytest.fail):
-        with spark_activity_file(lambda: facts) as hear:
+        with spark_activity_file(SparkPicture(lambda: facts)) as hear:
             hear(STARTED)
             hear(BATCH)
         assert read_spark_activity(os.getpid(), born) is not None, "the last state is written at the end"
@@ -102,6 +113,22 @@ def test_the_page_shows_the_run_its_session_and_its_work_also_after_its_end() ->
         assert work["rate"] > 0
     run, work = page().values()
     assert (run["alive"], run["ui"], work["state"], work["rate"]) == (False, None, "ended", None)
+
+
+def test_runs_of_other_machines_are_on_the_page_as_they_report_and_odd_reports_hide_nothing() -> None:
+    picture = SparkPicture(lambda: SparkSessionFacts("yarn", "app-7", None))
+    picture.on_event(STARTED)
+    picture.on_event(BATCH)
+    run = RegisteredRun(7, 1_000.0, "far", "sparky", "spark", ("scoring",))
+    odd = RegisteredRun(8, 1_000.0, "odd", "sparky", "spark", ("scoring",))
+    rows = page(
+        SeenRun(odd, is_here=False, picture=None, spark={"works": [{"group": "g"}]}),
+        SeenRun(run, is_here=False, picture=None, spark=msgspec.json.decode(msgspec.json.encode(picture.as_json()))),
+    )
+    its = next(row for key, row in rows.items() if key == "run far:7 1000")
+    work = rows["work far:7 scoring score"]
+    assert (its["host"], its["alive"], its["master"]) == ("far", True, "yarn")
+    assert (work["run"], work["lag"], work["state"]) == ("run far:7 1000", 30, "running")
 
 
 def test_runs_of_the_local_engine_are_not_on_the_page() -> None:

@@ -169,7 +169,7 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run an app's handlers until Ctrl+C or SIGTERM, which finishes the records in progress, commits and leaves."""
-    _check_flags(engine, spark_only=bool(master or checkpoint or spark_conf), health=health, report=report)
+    _check_flags(engine, spark_only=bool(master or checkpoint or spark_conf), health=health)
     span = _span(from_, to, until_caught_up=until_caught_up)
     check_replay_flags(span, handlers or [], to_topic, dry_run=dry_run)
     stop_after = _stop_after(lasting, ends_by_itself=until_caught_up or span is not None)
@@ -273,7 +273,7 @@ def _warn(line: str) -> None:
     err.print(line, style="yellow", markup=False, soft_wrap=True)
 
 
-def _check_flags(engine: Engine, *, spark_only: bool, health: str | None, report: bool) -> None:
+def _check_flags(engine: Engine, *, spark_only: bool, health: str | None) -> None:
     if engine is Engine.local and spark_only:
         raise ConfigError(
             "--master, --spark-conf and --checkpoint need --engine spark.",
@@ -283,8 +283,6 @@ def _check_flags(engine: Engine, *, spark_only: bool, health: str | None, report
         raise ConfigError(
             "--health works only with the local engine.", hint="Leave it out, and probe Spark's own UI, on port 4040."
         )
-    if engine is Engine.spark and report:
-        raise ConfigError("--report works only with the local engine.", hint="Leave it out.")
 
 
 def _span(start: str | None, end: str | None, *, until_caught_up: bool) -> Span | None:

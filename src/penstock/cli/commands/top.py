@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import deque
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -17,7 +18,7 @@ from penstock.cli.console.screen import out, print_json
 from penstock.cli.console.shared_options import Brokers, Json
 from penstock.cli.console.tables import screen_width
 from penstock.cli.console.top_screen import TopScreen
-from penstock.dashboard import ClusterConnection, FeedFollower, follow_feed
+from penstock.dashboard import DashboardChild, FeedFollower, follow_feed
 
 _WITHOUT_TERMINAL = 120
 # Figures such as the time since a start change although no row does.
@@ -57,21 +58,17 @@ def top(
     back, 1 and 2 switch, q quits. In an app: Tab shows the next handler, x pauses or resumes it.
     It follows the same feed as `penstock ui`, and continues when a broker restarts.
     """
-    connection = ClusterConnection(lambda: connect(brokers, config, settings))
     changed = threading.Event()
     commands = CommandSender(changed.set)
     screen = TopScreen(figures=ProcessFigures(), commands=commands, start="apps" if apps else "groups")
-    feed = follow_feed(connection, changed.set)
-    try:
+    with follow_feed(partial(connect, brokers, config, settings), changed.set) as (feed, reader):
         if as_json or once or not out.is_terminal:
-            _once(screen, feed, connection, as_json=as_json)
+            _once(screen, feed, reader, as_json=as_json)
         else:
-            _live(screen, feed, connection, changed)
-    finally:
-        feed.close()
+            _live(screen, feed, reader, changed)
 
 
-def _once(screen: TopScreen, feed: FeedFollower, connection: ClusterConnection, *, as_json: bool) -> None:
+def _once(screen: TopScreen, feed: FeedFollower, reader: DashboardChild, *, as_json: bool) -> None:
     """Print what the feed says after it has read everything once, and rates of what is shown."""
     height = out.height if out.is_terminal else None
     width = screen_width() or _WITHOUT_TERMINAL
@@ -84,9 +81,9 @@ def _once(screen: TopScreen, feed: FeedFollower, connection: ClusterConnection, 
         feed.look("groups", screen.visible)
         _wait_for_reads(screen, feed, 2)
     if as_json:
-        print_json({"brokers": connection.brokers, "rows": screen.rows(feed.state)})
+        print_json({"brokers": reader.brokers, "rows": screen.rows(feed.state)})
     else:
-        out.print(screen.frame(feed.state, width=width, height=height, brokers=connection.brokers), soft_wrap=True)
+        out.print(screen.frame(feed.state, width=width, height=height, brokers=reader.brokers), soft_wrap=True)
 
 
 def _wait_for_reads(screen: TopScreen, feed: FeedFollower, count: int) -> None:
@@ -98,7 +95,7 @@ def _wait_for_reads(screen: TopScreen, feed: FeedFollower, count: int) -> None:
             raise state.trouble
 
 
-def _live(screen: TopScreen, feed: FeedFollower, connection: ClusterConnection, changed: threading.Event) -> None:
+def _live(screen: TopScreen, feed: FeedFollower, reader: DashboardChild, changed: threading.Event) -> None:
     pressed: deque[str] = deque()
 
     def take(key: str) -> None:
@@ -112,7 +109,7 @@ def _live(screen: TopScreen, feed: FeedFollower, connection: ClusterConnection, 
                 while pressed:
                     screen.press(pressed.popleft(), feed.state)
                 feed.follow(screen.topics)
-                frame = screen.frame(feed.state, width=out.width, height=out.height, brokers=connection.brokers)
+                frame = screen.frame(feed.state, width=out.width, height=out.height, brokers=reader.brokers)
                 live.update(frame, refresh=True)
                 feed.look("groups", screen.visible)
                 changed.wait(_REDRAW_SECONDS)

@@ -1,7 +1,8 @@
 """``penstock ui``."""
 
 import threading
-import webbrowser
+from contextlib import nullcontext
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ from penstock.cli.console.connect import ClientSettings, ConfigFile, connect
 from penstock.cli.console.decode_flags import OfApp, RegistryUrl, decoding
 from penstock.cli.console.screen import err, print_json_data, print_line
 from penstock.cli.console.shared_options import Brokers, Json
-from penstock.dashboard import DashboardOptions, serve_dashboard
+from penstock.dashboard import DashboardOptions, opened_in_browser, serve_dashboard
 from penstock.lifecycle import stop_on_signals
 
 PANEL = "Operating"
@@ -59,9 +60,9 @@ def ui(
         stop_on_signals(stop, lambda _line: None),
         serve_dashboard(
             options,
-            connect=lambda: connect(brokers, config, settings),
+            connect=partial(connect, brokers, config, settings),
             note=_note,
-            decoding=decoding(app=app, registry=registry, config=config),
+            decoding=partial(decoding, app=app, registry=registry, config=config),
         ) as served,
     ):
         if not served.is_local:
@@ -74,9 +75,10 @@ def ui(
             err.print(
                 f"{mode} The link is the key: share it with nobody. Stop with Ctrl+C.", style="dim", soft_wrap=True
             )
-        if open_:
-            webbrowser.open(served.url)
-        stop.wait()
+        with opened_in_browser(served.url) if open_ else nullcontext(True) as is_open:
+            if not is_open:
+                err.print("No browser could be started here: open the link yourself.", style="yellow")
+            stop.wait()
     if not as_json:
         err.print("Stopped.", style="dim")
 

@@ -105,7 +105,7 @@ class FeedChannel:
         """Read the source. Return how many seconds to wait until the next read."""
         used = time.thread_time()
         try:
-            self._source.read(self._publish, self._visible)
+            elsewhere = self._source.read(self._publish, self._visible)
         except PenstockError as error:
             self._failed(error)
             # Not the error itself: its traceback refers to the admin client, which would live on. librdkafka aborts the
@@ -117,7 +117,8 @@ class FeedChannel:
             self._ended_read(PenstockError(bug, hint="Please report it."))
             return _TRY_AGAIN_SECONDS * 5
         self._ended_read(None)
-        return pause_after(self._source.every, time.monotonic() - began, time.thread_time() - used)
+        used_here = time.thread_time() - used
+        return pause_after(self._source.every, time.monotonic() - began, used_here + (elsewhere or 0.0))
 
     def _publish(self, rows: Rows) -> None:
         with self._lock:

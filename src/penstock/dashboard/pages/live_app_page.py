@@ -131,6 +131,7 @@ def run_row(run: SeenRun) -> Row:
         "since": round(run.run.born),
         "stopping": run.run.stopping,
         "here": run.is_here,
+        "shortened": run.shortened,
     }
 
 

@@ -1,4 +1,4 @@
-"""The rebalances that the apps on this machine recorded: a list, and one of them in detail."""
+"""The rebalances that apps recorded on this machine or reported from others: a list, and one of them in detail."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ from penstock.core.reports.rebalance import UNKNOWN, Rebalance, RebalanceMember
 from penstock.dashboard.feed.feed_source import DashboardContext, Publish, Row, Rows
 from penstock.dashboard.pages.page_contract import DashboardPage
 from penstock.errors import ConfigError
-from penstock.ops.rebalance_history import GroupRound, ReportedRebalance, read_all_histories, rounds
+from penstock.ops.rebalance_history import GroupRound, ReportedRebalance, rounds
 from penstock.ops.rebalance_moves import PartitionMove, moves_of
 from penstock.paths import REBALANCES_SUFFIX, runs_folder
 
@@ -18,17 +18,19 @@ _MOST_MOVES = 5_000
 
 
 class _History:
-    """The rebalances in the files of this machine. Files are read again only when they have changed."""
+    """The rebalances of all machines. They are put together again only when a file or a report is new."""
 
-    def __init__(self, group: str | None) -> None:
+    def __init__(self, context: DashboardContext, group: str | None) -> None:
+        self._context = context
         self._group = group
-        self._seen: list[tuple[str, int, int]] | None = None
+        self._seen: tuple[list[tuple[str, int, int]], int] | None = None
         self._found: list[tuple[GroupRound, list[PartitionMove]]] = []
 
     def read(self) -> list[tuple[GroupRound, list[PartitionMove]]]:
         """Return the rebalances with their moves, oldest first."""
         folder = runs_folder()
-        state = sorted(_state(path) for path in folder.glob(f"*{REBALANCES_SUFFIX}"))
+        files = sorted(_state(path) for path in folder.glob(f"*{REBALANCES_SUFFIX}"))
+        state = files, self._context.read_rebalances()
         if state != self._seen:
             self._found = [each for history in self._by_group(folder) for each in _with_moves(history)]
             self._found.sort(key=lambda each: each[0].began)
@@ -36,7 +38,7 @@ class _History:
         return self._found
 
     def _by_group(self, folder: Path) -> Iterable[list[ReportedRebalance]]:
-        reported = [each for each in read_all_histories(folder) if self._group in {None, each.group}]
+        reported = [each for each in self._context.rebalances_of_all(folder) if self._group in {None, each.group}]
         for _, same in groupby(sorted(reported, key=lambda each: each.group), key=lambda each: each.group):
             yield list(same)
 
@@ -64,8 +66,8 @@ class RebalancesSource:
 
     every = 1.0
 
-    def __init__(self, group: str | None) -> None:
-        self._history = _History(group)
+    def __init__(self, context: DashboardContext, group: str | None) -> None:
+        self._history = _History(context, group)
 
     def read(self, publish: Publish, visible: frozenset[str]) -> None:  # noqa: ARG002 - they are small
         publish({round_key(each): _summary(each, moves) for each, moves in self._history.read()[-_LATEST:]})
@@ -78,8 +80,8 @@ class RebalanceSource:
 
     every = 1.0
 
-    def __init__(self, group: str, key: str) -> None:
-        self._history = _History(group)
+    def __init__(self, context: DashboardContext, group: str, key: str) -> None:
+        self._history = _History(context, group)
         self._key = key
 
     def read(self, publish: Publish, visible: frozenset[str]) -> None:  # noqa: ARG002 - there are two rows
@@ -194,14 +196,14 @@ def _move(move: PartitionMove) -> Row:
     }
 
 
-def _rebalances(_context: DashboardContext, given: Mapping[str, str]) -> RebalancesSource:
-    return RebalancesSource(given.get("group") or None)
+def _rebalances(context: DashboardContext, given: Mapping[str, str]) -> RebalancesSource:
+    return RebalancesSource(context, given.get("group") or None)
 
 
-def _rebalance(_context: DashboardContext, given: Mapping[str, str]) -> RebalanceSource:
+def _rebalance(context: DashboardContext, given: Mapping[str, str]) -> RebalanceSource:
     if not given.get("group") or not given.get("at"):
         raise ConfigError("The rebalance has no group or no time.", hint="Choose one on the page Rebalances.")
-    return RebalanceSource(given["group"], given["at"])
+    return RebalanceSource(context, given["group"], given["at"])
 
 
 PAGE = DashboardPage(

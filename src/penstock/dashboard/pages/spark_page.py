@@ -1,12 +1,14 @@
-"""The handlers and pipelines that run on Spark on this machine."""
+"""The handlers and pipelines that run on Spark: on this machine, and on others that report."""
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from penstock.dashboard.feed.feed_source import DashboardContext, Publish, Row, Rows
 from penstock.dashboard.pages.lag_rows import rounded
 from penstock.dashboard.pages.page_contract import DashboardPage
+from penstock.ops.reported_runs import SeenRun
 from penstock.ops.runs import RegisteredRun, recent
 from penstock.ops.spark_activity_file import read_spark_activity
 
@@ -14,31 +16,43 @@ _RATE_SECONDS = 60.0
 
 
 class SparkSource:
-    """Rows: ``run PID``, and ``work PID GROUP NAME`` for each handler or output of a pipeline."""
+    """Rows: ``run HOST:PID BORN``, and ``work HOST:PID GROUP NAME`` for each handler or output of a pipeline."""
 
     every = 1.0
+
+    def __init__(self, context: DashboardContext) -> None:
+        self._context = context
 
     def read(self, publish: Publish, visible: frozenset[str]) -> None:  # noqa: ARG002 - there are a few rows
         rows: Rows = {}
         now = time.time()
         for run in recent():
             if run.engine == "spark":
-                rows |= _rows_of(run, now)
+                said = read_spark_activity(run.pid, run.born)
+                rows |= _rows_of(run, said, now, alive=run.ending is None and run.process is not None)
+        for seen in self._context.runs():
+            if seen.spark is not None:
+                with suppress(KeyError, TypeError, ValueError, AttributeError):  # of another version of Penstock
+                    rows |= _rows_of(seen.run, seen.spark, now, alive=True, far=seen)
         publish(rows)
 
     def close(self) -> None: ...
 
 
-def _rows_of(run: RegisteredRun, now: float) -> Rows:
-    found = read_spark_activity(run.pid, run.born)
+def _rows_of(
+    run: RegisteredRun, found: Mapping[str, Any] | None, now: float, *, alive: bool, far: SeenRun | None = None
+) -> Rows:
+    """Return the rows of a run. ``far`` is the run if it is on another machine."""
     session = (found or {}).get("session") or {}
-    key = f"run {run.pid} {run.born:.0f}"
-    alive = run.ending is None and run.process is not None
+    name = f"{run.host}:{run.pid}"
+    key = f"run {name} {run.born:.0f}"
     rows: Rows = {
         key: {
             "run": key,
             "app": run.app,
             "pid": run.pid,
+            "host": None if far is None else run.host,
+            "shortened": far is not None and far.shortened,
             "since": round(run.born),
             "alive": alive,
             "stopping": run.stopping,
@@ -51,7 +65,7 @@ def _rows_of(run: RegisteredRun, now: float) -> Rows:
         }
     }
     for work in (found or {}).get("works", ()):
-        rows[f"work {run.pid} {work['group']} {work['name']}"] = _work(work, key, alive=alive, now=now)
+        rows[f"work {name} {work['group']} {work['name']}"] = _work(work, key, alive=alive, now=now)
     return rows
 
 
@@ -86,8 +100,8 @@ def _rate(batches: Sequence[Mapping[str, Any]], since: float, now: float) -> flo
     return float(sum(each["read"] for each in batches if each["at"] >= start)) / max(1.0, now - start)
 
 
-def _spark(_context: DashboardContext, _given: Mapping[str, str]) -> SparkSource:
-    return SparkSource()
+def _spark(context: DashboardContext, _given: Mapping[str, str]) -> SparkSource:
+    return SparkSource(context)
 
 
 PAGE = DashboardPage("spark", "Spark", icon="spark", sources={"spark": _spark}, has_style=True)

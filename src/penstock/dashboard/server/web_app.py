@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from starlette.types import ASGIApp
 
 from penstock import __version__
 from penstock.core.settings import redacted_values
+from penstock.dashboard.child.dashboard_child import DashboardChild
+from penstock.dashboard.feed.cluster_connection import ClusterConnection
 from penstock.dashboard.feed.feed_source import DashboardContext
 from penstock.dashboard.feed.live_feed import LiveFeed
 from penstock.dashboard.pages import PAGES
@@ -27,20 +30,25 @@ from penstock.errors import ConfigError, PenstockError, ServerError, SetupError,
 STATIC = Path(__file__).parent.parent / "static"
 _HEARTBEAT_SECONDS = 10.0
 _MAX_BODY_BYTES = 1_000_000
+_GO_ON = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Penstock</title>
+<meta http-equiv="refresh" content="0; url=/"><p><a href="/">Open the dashboard</a></p></html>"""
 # The status of an answer by the kind of its error.
 _STATUS = {ConfigError: 400, StateError: 409, TopicError: 404, SetupError: 501, ServerError: 503}
 
 
-def make_web_app(context: DashboardContext, door: Door) -> tuple[ASGIApp, LiveFeed]:
-    """Return the web app with its guard, and its feed, which must be closed."""
-    feed = LiveFeed({name: make for page in PAGES for name, make in page.sources.items()}, context)
+def make_web_app(
+    context: DashboardContext, door: Door, child: DashboardChild | None = None
+) -> tuple[ASGIApp, LiveFeed]:
+    """Return the web app with its guard, and its feed, which must be closed. Without a child, it reads here."""
+    makers = {name: make for page in PAGES for name, make in page.sources.items()} if child is None else child.makers()
+    feed = LiveFeed(makers, context)
     routes = [
         Route("/", _index),
         Route("/sign-in", _sign_in(door)),
-        Route("/api/about", _about(context)),
+        Route("/api/about", _about(context, context.connection if child is None else child)),
         Route("/api/feed", _stream(feed)),
         Route("/api/feed/look", _look(feed), methods=["POST"]),
-        *(_endpoint(context, page, each) for page in PAGES for each in page.endpoints),
+        *(_endpoint(context, page, each, child) for page in PAGES for each in page.endpoints),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
     return WebGuard(Starlette(routes=routes), door), feed
@@ -55,16 +63,19 @@ def _sign_in(door: Door) -> Any:
         """Exchange the token of the link for the cookie. The token does not stay in the address line."""
         if not door.admits_token(request.query_params.get("token", "")):
             return RedirectResponse("/", 303)
-        answer = RedirectResponse("/", 303)
+        # A browser that follows a link of another page, or of the launch file, sends no strict cookie along a redirect:
+        # for the cookie, the page itself must go on.
+        from_elsewhere = request.headers.get("sec-fetch-site") in {"cross-site", "same-site"}
+        answer = Response(_GO_ON, media_type="text/html") if from_elsewhere else RedirectResponse("/", 303)
         answer.set_cookie(door.cookie, door.keys.session, httponly=True, samesite="strict", path="/")
         return answer
 
     return sign_in
 
 
-def _about(context: DashboardContext) -> Any:
+def _about(context: DashboardContext, connection: ClusterConnection | DashboardChild) -> Any:
     async def about(_request: Request) -> Response:
-        context.connection.begin()
+        connection.begin()
         pages = [
             {"name": each.name, "title": each.title, "under": each.under, "icon": each.icon, "style": each.has_style}
             for each in PAGES
@@ -73,7 +84,7 @@ def _about(context: DashboardContext) -> Any:
             {
                 "version": __version__,
                 "writes": context.allow_writes,
-                "brokers": context.connection.brokers,
+                "brokers": connection.brokers,
                 "formats": context.decoding.formats,
                 "pages": pages,
             }
@@ -118,7 +129,11 @@ def _look(feed: LiveFeed) -> Any:
     return look
 
 
-def _endpoint(context: DashboardContext, page: DashboardPage, endpoint: Endpoint) -> Route:
+def _endpoint(
+    context: DashboardContext, page: DashboardPage, endpoint: Endpoint, child: DashboardChild | None
+) -> Route:
+    answered = partial(endpoint.answer, context) if child is None else partial(child.answer, page.name, endpoint.name)
+
     async def answer(request: Request) -> Response:
         try:
             if endpoint.writes and not context.allow_writes:
@@ -132,7 +147,7 @@ def _endpoint(context: DashboardContext, page: DashboardPage, endpoint: Endpoint
                     403,
                 )
             given: Mapping[str, Any] = await _body(request) if endpoint.method == "POST" else dict(request.query_params)
-            return _json(await run_in_threadpool(endpoint.answer, context, given))
+            return _json(await run_in_threadpool(answered, given))
         except PenstockError as error:
             context.connection.failed(error)
             return _problem(error)

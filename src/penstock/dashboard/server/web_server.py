@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.core.text.host_names import can_be_looked_up
+from penstock.dashboard.child.dashboard_child import DashboardChild
 from penstock.dashboard.feed.cluster_connection import ClusterConnection
 from penstock.dashboard.feed.feed_source import DashboardContext
 from penstock.errors import ConfigError, SetupError
@@ -41,6 +42,7 @@ class ServedDashboard:
     host: str
     port: int
     is_local: bool
+    child: DashboardChild
 
 
 @contextmanager
@@ -49,11 +51,12 @@ def serve_dashboard(
     *,
     connect: Callable[[], Cluster],
     note: Callable[[str], None],
-    decoding: Decoding | None = None,
+    decoding: Callable[[], Decoding] | None = None,
 ) -> Iterator[ServedDashboard]:
     """Serve the dashboard while the block runs. ``note`` is called for each write, on a thread of the server.
 
-    ``decoding`` says how records are decoded; without it, by what the bytes look like.
+    ``decoding`` says how records are decoded; without it, by what the bytes look like. It is called here at once, so
+    that mistakes are seen, and in the child process that reads. So it is pickled, and so is ``connect``.
     """
     try:
         import uvicorn  # noqa: PLC0415 - an extra
@@ -68,8 +71,10 @@ def serve_dashboard(
     listener = _listen(options.host, options.port)
     port = listener.getsockname()[1]
     door = Door(options.host, port, names=frozenset({options.host.lower(), platform.node().lower()}))
-    context = DashboardContext(ClusterConnection(connect), options.allow_writes, note, decoding or Decoding())
-    web_app, feed = make_web_app(context, door)
+    known = Decoding() if decoding is None else decoding()
+    context = DashboardContext(ClusterConnection(connect), options.allow_writes, note, known)
+    child = DashboardChild(connect, note=note, make_decoding=decoding, formats=known.formats)
+    web_app, feed = make_web_app(context, door, child)
     config = uvicorn.Config(
         web_app,
         lifespan="off",
@@ -88,12 +93,12 @@ def serve_dashboard(
     shown = f"[{shown}]" if ":" in shown else shown
     try:
         yield ServedDashboard(
-            f"http://{shown}:{port}/sign-in?token={door.keys.token}", options.host, port, door.is_local
+            f"http://{shown}:{port}/sign-in?token={door.keys.token}", options.host, port, door.is_local, child
         )
     finally:
-        context.replays.stop_all()
         server.should_exit = True
         thread.join(_STOP_SECONDS)
+        child.close()
 
 
 def _server(config: "uvicorn.Config", close_feed: Callable[[], None]) -> "uvicorn.Server":

@@ -157,7 +157,7 @@ function navigation() {
   const here = open?.under || open?.name;
   const troubled = [...feed.topics.values()].some((each) => each.trouble);
   const tone = troubled && feed.connection === "live" ? "warn" : { live: "good", connecting: "warn", lost: "bad", "signed-out": "bad" }[feed.connection];
-  const said = troubled && feed.connection === "live" ? "Kafka does not answer" : { live: "Connected: figures update by themselves", connecting: "Connecting…", lost: "The dashboard does not answer", "signed-out": "Signed out" }[feed.connection];
+  const said = troubled && feed.connection === "live" ? "Something cannot be read now: the page says what" : { live: "Connected: figures update by themselves", connecting: "Connecting…", lost: "The dashboard does not answer", "signed-out": "Signed out" }[feed.connection];
   return h("nav", { class: "side", "aria-label": "Pages" },
     h("a", { class: "brand", href: "#/" }, h("img", { src: "/static/icon.svg", alt: "", width: 22, height: 22 }), h("span", {}, "Penstock")),
     h("div", { class: "places" }, (shell.about?.pages ?? []).filter((each) => each.title).map((each, index) =>

@@ -17,6 +17,7 @@ from penstock.codecs import RECORDS
 from penstock.core.failures.outcome import Failed, Outcome, WorkerDied, failed
 from penstock.core.records.record import Record
 from penstock.errors import CallbackError, ConfigError
+from penstock.kafka.child_process import how_it_ended
 
 # A fork would copy threads and the Kafka client in an unknown state, so children start as new processes.
 _SPAWN = multiprocessing.get_context("spawn")
@@ -103,9 +104,9 @@ class Child:
             failure = self._pipe.recv()  # what its resources raised; None says that it is ready
         except (EOFError, OSError):
             self._end()
-            module = called(self._handler.function).__module__
+            module, ended = called(self._handler.function).__module__, how_it_ended(self._process.exitcode)
             raise ConfigError(
-                f"A worker process of handler {self._handler.name} did not start ({_how(self._process.exitcode)}).",
+                f"A worker process of handler {self._handler.name} did not start ({ended}).",
                 hint=f'It imports the handler by its name. Try it alone: python -c "import {module}".',
             ) from None
         if failure is not None:
@@ -132,14 +133,8 @@ class Child:
             return self._end_late_child(limit)
         except (EOFError, OSError):
             self._end()
-            death = WorkerDied(f"the worker process died ({_how(self._process.exitcode)})")
+            death = WorkerDied(f"the worker process died ({how_it_ended(self._process.exitcode)})")
             return failed(death, self._handler.retry, breaker=self._handler.breaker)
-
-
-def _how(code: int | None) -> str:
-    if code is not None and code < 0:
-        return f"killed by {signal.Signals(-code).name}"
-    return f"exit code {code}"
 
 
 def _serve(handler: Handler, pipe: Connection) -> None:

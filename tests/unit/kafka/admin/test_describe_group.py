@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.kafka import Cluster
-from penstock.kafka.admin import describe_group
+from penstock.kafka import Cluster, child_process
 from penstock.kafka.admin.describe_group import describe_group as describe
 
 
@@ -19,7 +18,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.mark.parametrize("child", ["import os; os.abort()", "raise SystemExit(3)", "raise ValueError"])
 def test_a_child_that_dies_gives_no_answer(monkeypatch: pytest.MonkeyPatch, cluster: Cluster, child: str) -> None:
-    monkeypatch.setattr(describe_group, "_CHILD", child)
+    monkeypatch.setattr(child_process, "_CHILD", child)
     assert describe(cluster, "shop") is None
 
 

@@ -50,7 +50,7 @@ export default {
 function heading(view, run, handlers, chosen) {
   return h("header", { class: "title", key: "title" },
     h("a", { class: "crumb", href: to("apps") }, icon("back", 14), "Live apps"),
-    h("h1", {}, run.app), chosen ? chip(chosen.state, TONES[chosen.state] ?? "plain") : null,
+    h("h1", {}, run.app), run.shortened ? chip("shortened", "plain", D.shortened) : null, chosen ? chip(chosen.state, TONES[chosen.state] ?? "plain") : null,
     h("span", { class: "note" }, `process ${run.pid} on ${run.here ? "this machine" : shown(run.host)} · since ${clock(run.since)}`),
     h("div", { class: "actions" },
       handlers.length > 1 ? choice({ options: handlers.map((each) => [each.name, shown(each.name)]), value: chosen.name, label: "Handler", on: (name) => view.go({ handler: name === handlers[0].name ? null : name }) }) : null,

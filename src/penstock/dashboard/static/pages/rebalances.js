@@ -20,13 +20,13 @@ const PHASES = {
   "taken over": { colour: "--series-3", tip: "The member read the commit points of its new partitions and began to fetch." },
 };
 const WHY = {
-  new: ["new", "No member that reports on this machine owned it before."],
+  new: ["new", "No member that reports owned it before."],
   "owner left": ["its owner left", "Its owner left the group."],
   "owner lost it": ["its owner lost it", "The coordinator removed its owner, which could not commit any more."],
   balance: ["balance", "Its owner had more than its share."],
-  exchange: ["exchange", "Its owner got other partitions instead, or no leader reported on this machine."],
+  exchange: ["exchange", "Its owner got other partitions instead, or no leader reported."],
   "got back": ["it got it back", "Its owner returned it, and got it again: the assignor divided the partitions once more."],
-  "on its way": ["on its way", "No member that reports on this machine has got it yet."],
+  "on its way": ["on its way", "No member that reports has got it yet."],
 };
 
 const listOf = (view) => (view.parameters.group ? `rebalances?${new URLSearchParams({ group: view.parameters.group })}` : "rebalances");
@@ -78,8 +78,8 @@ function rowsOf(view) {
 
 function none(view) {
   return nothing({
-    title: view.parameters.group ? "No rebalance of this group is recorded here" : "No rebalance is recorded on this machine yet",
-    text: "Kafka keeps no history of rebalances. Each `penstock run` on this machine records those of its groups for a week. Start a second one and watch them share the partitions:",
+    title: view.parameters.group ? "No rebalance of this group is recorded here" : "No rebalance is recorded yet",
+    text: "Kafka keeps no history of rebalances. Each `penstock run` on this machine records those of its groups for a week, and so does each one with --report on others. Start a second one and watch them share the partitions:",
     command: "penstock run shop:app",
   });
 }
@@ -89,7 +89,7 @@ function heading(view, rows) {
   const groups = [...new Set([group, ...rows.map((row) => row.group)].filter(Boolean))].sort();
   return h("header", { class: "title", key: "title" },
     group ? h("a", { class: "crumb", key: "crumb", href: to("group", { name: group }) }, icon("back", 14), group) : null,
-    h("h1", {}, "Rebalances"), h("span", { class: "note", tip: D.recorded, tabindex: 0 }, `${plural(rows.length, "rebalance")} recorded on this machine`),
+    h("h1", {}, "Rebalances"), h("span", { class: "note", tip: D.recorded, tabindex: 0 }, `${plural(rows.length, "rebalance")} recorded`),
     h("div", { class: "actions" },
       group ? h("a", { key: "all", class: "button", href: to("rebalances") }, "All groups") : groups.length > 1 ? h("select", { class: "field", key: "group", "aria-label": "Group", value: "", on: { change: (event) => view.go({ group: event.target.value || null, at: null }) } }, h("option", { value: "" }, "All groups"), groups.map((each) => h("option", { key: each, value: each }, each))) : null));
 }

@@ -1,4 +1,4 @@
-// What runs on Spark on this machine: handlers with their slices, pipelines with their batches.
+// What runs on Spark, here and on machines that report: handlers with their slices, pipelines with their batches.
 
 import { batchBars } from "../charts/batch_bars.js";
 import { heatMap } from "../charts/heat_map.js";
@@ -27,7 +27,7 @@ export default {
     return [
       h("header", { class: "title", key: "title" }, h("h1", {}, "Spark"), h("span", { class: "note", tip: D.spark, tabindex: 0 }, said(runs, works)),
         h("div", { class: "actions" }, hidden || view.state.all ? button({ key: "all", text: view.state.all ? "Hide what ended" : `Show ${plural(hidden, "ended run")}`, on: () => { view.state.all = !view.state.all; view.update(); } }) : null)),
-      shownRuns.length ? shownRuns.map((run) => one(run, works.filter((work) => work.run === run.run))) : nothing({ title: "No app runs on Spark on this machine", text: "Handlers run on Spark unchanged, and pipelines need it. Start one with:", command: "penstock run shop:app --engine spark" }),
+      shownRuns.length ? shownRuns.map((run) => one(run, works.filter((work) => work.run === run.run))) : nothing({ title: "No app runs on Spark on this machine", text: "Handlers run on Spark unchanged, and pipelines need it. Apps on other machines appear if they run with --report. Start one with:", command: "penstock run shop:app --engine spark" }),
     ];
   },
 };
@@ -40,8 +40,8 @@ function said(runs, works) {
 
 function one(run, works) {
   return h("section", { class: "spark-run", key: run.run, "aria-label": run.app },
-    h("header", { class: "spark-head" }, h("h2", {}, run.app), run.alive ? chip(run.stopping ? "stopping" : "running", run.stopping ? "warn" : "good") : chip(run.problem ? "failed" : "ended", run.problem ? "bad" : "plain"),
-      h("span", { class: "note" }, `process ${run.pid} · ${run.alive ? "since" : "started"} ${clock(run.since)}${run.ended ? ` · ended ${clock(run.ended)}` : ""}${run.master ? ` · ${shown(run.master)}` : ""}`),
+    h("header", { class: "spark-head" }, h("h2", {}, run.app), run.shortened ? chip("shortened", "plain", D.shortened) : null, run.alive ? chip(run.stopping ? "stopping" : "running", run.stopping ? "warn" : "good") : chip(run.problem ? "failed" : "ended", run.problem ? "bad" : "plain"),
+      h("span", { class: "note" }, `process ${run.pid}${run.host ? ` on ${shown(run.host)}` : ""} · ${run.alive ? "since" : "started"} ${clock(run.since)}${run.ended ? ` · ended ${clock(run.ended)}` : ""}${run.master ? ` · ${shown(run.master)}` : ""}`),
       h("div", { class: "actions" }, run.ui ? h("a", { class: "button", href: run.ui, target: "_blank", rel: "noopener noreferrer", tip: `${shown(run.application)}: jobs, stages and executors` }, "Spark's own UI ↗") : run.alive && run.master ? h("span", { class: "note", tip: "Start the app with --spark-conf spark.ui.enabled=true to have it.", tabindex: 0 }, "Spark's own UI is off") : null)),
     run.problem ? h("div", { class: "notice bad", key: "problem" }, h("strong", {}, run.problem)) : null,
     works.length ? works.map(workCard) : h("p", { class: "soft", key: "none" }, run.alive ? "Spark starts: this takes some seconds." : "It recorded no handler or pipeline."));
