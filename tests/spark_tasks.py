@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -89,6 +90,12 @@ class MemoryOutputs:
             headers = [{"key": name, "value": value} for name, value in out.headers] or None
             self.rows.append({"topic": out.topic, "key": out.key, "value": out.value, "headers": headers})
 
+    def write_values(
+        self, epoch: Epoch, topic: str, records: list[AnyRecord], keys: list[bytes | None], values: list[bytes]
+    ) -> None:
+        outputs = [ProducerRecord(topic, key, value) for key, value in zip(keys, values, strict=True)]
+        self.write(epoch, records, outputs)
+
     def send(self, together: Sequence[Send]) -> None:
         for send in together:
             self.write(send.tried.epoch, [send.tried.record], [send.outgoing])
@@ -127,7 +134,7 @@ class RealTask:
                 [each],
                 MemoryReader(batches, each),  # type: ignore[arg-type]
                 self._outputs,
-                make_workers(handler, self.sleep),
+                partial(make_workers, handler, self.sleep),
                 circuit=circuit,
                 auto=self.auto,
                 clock=self.clock,

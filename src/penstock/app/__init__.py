@@ -18,6 +18,7 @@ from penstock.app.pipelines import (
     Table,
     Topic,
 )
+from penstock.app.plain_outputs import WriteValues, plain_runner
 from penstock.app.record_adapter import Arguments, RecordAdapter, reader_by
 from penstock.app.routing.route_group import RouteGroup
 from penstock.app.routing.routed_attempts import attempts, attempts_async, batch_attempts, batch_attempts_async
@@ -48,6 +49,7 @@ __all__ = [
     "Start",
     "Table",
     "Topic",
+    "WriteValues",
     "async_work_runner",
     "attempts",
     "attempts_async",
@@ -62,6 +64,7 @@ __all__ = [
     "is_ended",
     "load_app",
     "load_module",
+    "plain_runner",
     "reader_by",
     "refuse_unsupported",
     "single_record_runner",

@@ -62,7 +62,7 @@ def outcome_maker(handler: Handler, adapter: RecordAdapter) -> ToOutcome:
         except DependencyUnavailable:
             raise
         except Exception as error:
-            raise _encoding_bug(result, error) from error
+            raise encoding_bug(result, error) from error
         return Done((ProducerRecord(plain_to, key_of(record), value),))
 
     return to_outcome
@@ -133,12 +133,12 @@ def _encoder(handler: Handler, adapter: RecordAdapter) -> Callable[[str, Any], t
         except DependencyUnavailable:
             raise
         except Exception as error:
-            raise _encoding_bug(value, error) from error
+            raise encoding_bug(value, error) from error
 
     return encode
 
 
-def _encoding_bug(value: Any, error: Exception) -> HandlerBug:
+def encoding_bug(value: Any, error: Exception) -> HandlerBug:
     if isinstance(value, list | tuple) and any(isinstance(each, Out) for each in value):
         return HandlerBug(
             "the handler returned a list of Outs, and its return hint does not say so.",

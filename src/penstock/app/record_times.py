@@ -84,6 +84,11 @@ def _merged(outcomes: list[Outcome | None], made: list[Outcome]) -> list[Outcome
     return [next(rest) if outcome is None else outcome for outcome in outcomes]
 
 
+def may_have_times(handler: Handler) -> bool:
+    """Whether a record of this handler may have to wait, or may be too late."""
+    return bool(handler.retry_topics) or handler.honor_times
+
+
 def _check_of(handler: Handler, adapter: RecordAdapter) -> Check | None:
     """The check for this handler; None if its records can have no times, so that it costs them nothing."""
     returned = _check_returned(handler, adapter) if handler.retry_topics else None

@@ -35,10 +35,10 @@ def decoder_for(hint: Any, *, what: str = "value") -> Decode:
     """
     kinds = kinds_of(hint)
     if len(kinds) == 1 and kinds[0] in (bytes, str):
-        decode = _text_decoder(what) if kinds[0] is str else bytes
+        decode = refusing_null(_text_decoder(what), what) if kinds[0] is str else _bytes_decoder(what)
     else:
         decode = _json_decoder(hint, kinds, what)
-    return accepting_null(decode) if takes_null(hint) else refusing_null(decode, what)
+    return accepting_null(decode) if takes_null(hint) else decode
 
 
 def custom_decoder(decode: Callable[[bytes], Any], hint: Any, *, what: str = "value") -> Decode:
@@ -103,15 +103,27 @@ def _text_decoder(what: str) -> Callable[[bytes], str]:
     return decode_text
 
 
-def _json_decoder(hint: Any, kinds: tuple[Any, ...], what: str) -> Callable[[bytes], Any]:
-    if len(kinds) == 1 and hasattr(kinds[0], "model_validate_json"):
-        return _pydantic_decoder(kinds[0].model_validate_json, what)
-    if any(hasattr(member, "model_validate_json") for member in union_members(hint)):
-        return _pydantic_decoder(_pydantic_union(hint), what)
-    _check_hint(hint)
-    decode = msgspec.json.Decoder(hint).decode
+def _bytes_decoder(what: str) -> Decode:
+    def decode_bytes(data: bytes | None) -> bytes:
+        if data is None:
+            raise Undecodable(null_reason(what))
+        return data
 
-    def decode_json(data: bytes) -> Any:
+    return decode_bytes
+
+
+def _json_decoder(hint: Any, kinds: tuple[Any, ...], what: str) -> Decode:
+    if len(kinds) == 1 and hasattr(kinds[0], "model_validate_json"):
+        return refusing_null(_pydantic_decoder(kinds[0].model_validate_json, what), what)
+    if any(hasattr(member, "model_validate_json") for member in union_members(hint)):
+        return refusing_null(_pydantic_decoder(_pydantic_union(hint), what), what)
+    _check_hint(hint)
+    decode: Callable[[Any], Any] = msgspec.json.Decoder(hint).decode
+
+    # Null is looked for here and not by ``refusing_null``: most handlers decode JSON, and a call costs measurable time.
+    def decode_json(data: bytes | None) -> Any:
+        if data is None:
+            raise Undecodable(null_reason(what))
         try:
             return decode(data)
         except (msgspec.DecodeError, ValueError, RecursionError, MemoryError) as error:

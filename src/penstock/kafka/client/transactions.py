@@ -146,6 +146,19 @@ class Transaction:
             self._producer.poll(0)
         self._check(caught, "writing in")
 
+    def write_values(self, topic: str, keys: Iterable[bytes | None], values: Iterable[bytes]) -> None:
+        """The same for records of one topic, given as keys and values."""
+        with _Catching() as caught:
+            self._begin()
+            produce = self._producer.produce
+            for key, value in zip(keys, values, strict=True):
+                try:
+                    produce(topic, value, key)
+                except BufferError:
+                    self._write_later(topic, value, key)
+            self._producer.poll(0)
+        self._check(caught, "writing in")
+
     def _write_later(self, *values: Any, **more: Any) -> None:
         """Queue a record as soon as the client has room for it."""
         while True:

@@ -34,9 +34,9 @@ from penstock.spark.driver.uncommitted import Uncommitted
 from penstock.spark.tasks.run_slices import DriverMembership
 from penstock.spark.tasks.slice_result import SliceResult
 
-# The longest wait for the end of a job, and for the answer to a commit; then the thread serves the Kafka client.
+# The longest wait for the end of a job, and for the answer to a join or a commit; then the thread serves the client.
 _TURN_SECONDS, _ANSWER_SECONDS = 0.05, 0.005
-# How often to ask for the ends of the logs; sooner for partitions whose slice has just ended.
+# How often to ask for the ends of the logs; sooner if a slice has just ended at such an end.
 _ENDS_SECONDS, _SOON_SECONDS = 0.2, 0.05
 # How often to look at other members' progress and to report one's own.
 _LOOK_SECONDS = 1.0
@@ -131,7 +131,8 @@ class HandlerDriver:
             self._end(job_failure(error, self._handler).error)
 
     def _turn(self) -> None:
-        self._take_ended(_ANSWER_SECONDS if self._uncommitted.are_asked else _TURN_SECONDS)
+        is_starting = not (self._has_joined and self._begun.is_set())
+        self._take_ended(_ANSWER_SECONDS if is_starting or self._uncommitted.are_asked else _TURN_SECONDS)
         for error in self._member.poll():
             raise error
         self._ask(self._resume)
@@ -148,14 +149,12 @@ class HandlerDriver:
     # Partitions come and go.
 
     def _assigned(self, tps: list[TopicPartition]) -> None:
-        self._has_joined = True
-        for tp in tps:
-            self._unresolved[tp] = False
+        self._has_joined, self._looked = True, 0.0
+        self._unresolved.update(dict.fromkeys(tps, False))
 
     def _revoked(self, tps: list[TopicPartition]) -> None:
         """Finish the slices that run, commit, and let the partitions go."""
-        going = set(tps)
-        deadline = time.monotonic() + self._handler.drain_timeout
+        going, deadline = set(tps), time.monotonic() + self._handler.drain_timeout
         while any(self._partitions[tp].running for tp in going & self._partitions.keys()):
             if time.monotonic() > deadline:
                 break
@@ -244,7 +243,8 @@ class HandlerDriver:
                 for result in merged(job.results):
                     self._slice_ended(result)
         self._reports.finished([result for job in ended for result in job.results], self._partitions)
-        if starts and time.monotonic() - self._asked_ends > _SOON_SECONDS:
+        has_more = all(self._partitions[tp].backlog for job in ended for tp in job.tps & self._partitions.keys())
+        if starts and not has_more and time.monotonic() - self._asked_ends > _SOON_SECONDS:
             self._asked_ends = 0.0
 
     def _slice_ended(self, result: SliceResult) -> None:
@@ -314,7 +314,7 @@ class HandlerDriver:
                 self._partitions[tp].log_ends_at(end)
         if now - self._looked >= _LOOK_SECONDS:
             self._looked = now
-            if self._targets is not None:
+            if self._targets is not None and self._has_joined:
                 self._targets.ask_others(self._partitions)
             self._reports.progressed(self._partitions.values())
 

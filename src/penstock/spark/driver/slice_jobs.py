@@ -16,6 +16,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from penstock.core.progress.slices import Slice
+from penstock.core.records.record import TopicPartition
 from penstock.spark.driver.no_control import engine_is_on_the_driver
 from penstock.spark.internals import is_connect
 from penstock.spark.tasks.run_slices import DriverMembership, run_slices
@@ -33,6 +34,10 @@ class JobEnded:
     slices: Sequence[Slice]
     results: Sequence[SliceResult] = ()
     error: Exception | None = None
+
+    @property
+    def tps(self) -> set[TopicPartition]:
+        return {each.tp for each in self.slices}
 
 
 class SliceJobs:

@@ -40,6 +40,11 @@ class Outputs(Protocol):
         A short form of ``send``, because nearly every record comes this way.
         """
 
+    def write_values(
+        self, epoch: Epoch, topic: str, records: list[AnyRecord], keys: list[bytes | None], values: list[bytes]
+    ) -> None:
+        """As ``write``, for outputs to one topic that have only a key and a value. It keeps the lists."""
+
     def send(self, together: Sequence[Send]) -> None:
         """Write what a consumed record produces: its outputs, a dead letter or a retry record.
 
@@ -51,13 +56,14 @@ class Outputs(Protocol):
 
 
 class OutputList:
-    """Collects the outputs of records that have one each, to write them together."""
+    """Collects the outputs of records that have one each, to write them together, and counts all outputs."""
 
     def __init__(self, outputs: Outputs) -> None:
         self._outputs = outputs
         self._epoch: Epoch | None = None
         self.records: list[AnyRecord] = []
         self.outputs: list[ProducerRecord] = []
+        self.count = 0
 
     def begin(self, epoch: Epoch) -> None:
         """Outputs of this epoch follow."""
@@ -68,7 +74,14 @@ class OutputList:
     def write(self) -> None:
         if self._epoch is not None and self.outputs:
             self._outputs.write(self._epoch, self.records, self.outputs)
+            self.count += len(self.outputs)
             self.records, self.outputs = [], []
+
+    def write_values(
+        self, epoch: Epoch, topic: str, records: list[AnyRecord], keys: list[bytes | None], values: list[bytes]
+    ) -> None:
+        self._outputs.write_values(epoch, topic, records, keys, values)
+        self.count += len(values)
 
 
 class PlainOutputs:
@@ -94,7 +107,7 @@ class PlainOutputs:
 
     def write(self, epoch: Epoch, records: list[AnyRecord], outputs: list[ProducerRecord]) -> None:
         # One callback for all: to make one for each output takes longer than all else that an output costs.
-        written = _WrittenOutputs(epoch, records, outputs)
+        written = _WrittenOutputs(epoch, records, lambda: outputs)
         on_error = partial(self._on_error, written)
         produce = self._producer.produce
         for index, out in enumerate(outputs):
@@ -107,6 +120,21 @@ class PlainOutputs:
                 refusal = self._produce(out, on_error)
                 if refusal is not None:
                     self._refuse(written, out.topic, out.key, out.value, refusal)
+        self._producer.poll(0)
+
+    def write_values(
+        self, epoch: Epoch, topic: str, records: list[AnyRecord], keys: list[bytes | None], values: list[bytes]
+    ) -> None:
+        written = _WrittenOutputs(epoch, records, partial(_outputs_to, topic, keys, values))
+        on_error = partial(self._on_error, written)
+        produce = self._producer.produce
+        for key, value in zip(keys, values, strict=True):
+            try:
+                produce(topic, value, key, -1, on_error)
+            except (BufferError, KafkaException):
+                refusal = self._produce(ProducerRecord(topic, key, value), on_error)
+                if refusal is not None:
+                    self._refuse(written, topic, key, value, refusal)
         self._producer.poll(0)
 
     def send(self, together: Sequence[Send]) -> None:
@@ -171,16 +199,20 @@ class _WrittenOutputs:
     Reports have topic, key and value, so outputs with anything else are not among these.
     """
 
-    def __init__(self, epoch: Epoch, records: list[AnyRecord], outputs: list[ProducerRecord]) -> None:
+    def __init__(
+        self, epoch: Epoch, records: list[AnyRecord], list_outputs: Callable[[], list[ProducerRecord]]
+    ) -> None:
         self.epoch = epoch
         self._records = records
-        self._outputs = outputs
+        self._list_outputs = list_outputs
+        self._outputs: list[ProducerRecord] = []
         self._left: dict[tuple[str | None, bytes | None, bytes | None], list[int]] | None = None
 
     def take(self, topic: str | None, key: bytes | None, value: bytes | None) -> tuple[AnyRecord, ProducerRecord]:
         """Take a record whose output this is, and the output. Of equal ones, each is as good: the same is refused."""
         if self._left is None:
             self._left = {}
+            self._outputs = self._list_outputs()
             for index, out in enumerate(self._outputs):
                 if not (out.headers or out.timestamp_ms or out.partition >= 0):
                     self._left.setdefault((out.topic, out.key, out.value), []).append(index)
@@ -195,6 +227,11 @@ class DryOutputs:
     """Outputs of a dry run: nothing is written."""
 
     def write(self, epoch: Epoch, records: list[AnyRecord], outputs: list[ProducerRecord]) -> None:
+        pass
+
+    def write_values(
+        self, epoch: Epoch, topic: str, records: list[AnyRecord], keys: list[bytes | None], values: list[bytes]
+    ) -> None:
         pass
 
     def send(self, together: Sequence[Send]) -> None:
@@ -237,6 +274,16 @@ class TransactionalOutputs:
             else:
                 self._add([out])
 
+    def write_values(
+        self, epoch: Epoch, topic: str, records: list[AnyRecord], keys: list[bytes | None], values: list[bytes]
+    ) -> None:
+        largest_key = max((len(key) for key in keys if key is not None), default=0)
+        if max(map(len, values)) + largest_key >= self._facts.room(topic):
+            self.write(epoch, records, _outputs_to(topic, keys, values))
+            return
+        self._write_rows()
+        self._transaction.write_values(topic, keys, values)
+
     def _are_small(self, outputs: list[ProducerRecord]) -> bool:
         """Whether no broker refuses any of these, and none has a header, partition or timestamp: nearly always."""
         topic, room = "", 0.0
@@ -278,6 +325,10 @@ class TransactionalOutputs:
         if self._rows:
             self._transaction.write(self._rows)
             self._rows.clear()
+
+
+def _outputs_to(topic: str, keys: list[bytes | None], values: list[bytes]) -> list[ProducerRecord]:
+    return [ProducerRecord(topic, key, value) for key, value in zip(keys, values, strict=True)]
 
 
 def _produce(producer: Producer, out: ProducerRecord, on_delivery: Callable[..., None]) -> None:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -159,7 +160,7 @@ def _handled(
             slices,
             reader,
             outputs,
-            make_workers(handler, time.sleep, state.resources),
+            partial(make_workers, handler, time.sleep, resources=state.resources),
             circuit=state.circuit,
             auto=state.auto_for(handler),
             per_record=plan.per_record,

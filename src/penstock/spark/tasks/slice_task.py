@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from penstock.app import Handler, halt_error, stop_error
+from penstock.app import Handler, WriteValues, halt_error, stop_error
 from penstock.app.breaker_watch import BreakerWatch
 from penstock.app.failed_records import FailedRecords
 from penstock.app.handler_dispatch import dispatch_of
@@ -66,7 +66,7 @@ class SliceTask:
     slices: Sequence[Slice]
     reader: SliceReader
     outputs: Outputs
-    workers: TaskWorkers
+    make_workers: Callable[[WriteValues], TaskWorkers]
     circuit: Circuit | None = None
     auto: AutoConcurrency | None = None
     per_record: bool = False
@@ -77,6 +77,8 @@ class SliceTask:
 
     def __post_init__(self) -> None:
         handler = self.handler
+        self._written = OutputList(self.outputs)
+        self.workers = self.make_workers(self._written.write_values)
         self._failed_records = FailedRecords(handler, MESSAGES, self.wall_clock)
         self._reporter = Reporter(handler, self._emit, member=MEMBER, adapter=MESSAGES, per_record=self.per_record)
         self._in_flight = InFlight(handler.max_in_flight, handler.max_in_flight_bytes)
@@ -102,7 +104,6 @@ class SliceTask:
         self._again_at: dict[TopicPartition, float] = {}
         self._all_wait = False  # what is left waits for a retry, or behind a record that does
         self._sent: list[Send] = []
-        self._written = 0
         # A breaker may stop the app instead of writing a dead letter, so the lane waits for the decision.
         self._has_dead_letter = handler.dead_letter is not None and self.circuit is None
         self.halted: HandlerError | None = None
@@ -124,7 +125,7 @@ class SliceTask:
     @property
     def counts(self) -> Counts:
         found = self._reporter.counts
-        return Counts(found.read, found.written + self._written, found.dead_lettered, found.skipped)
+        return Counts(found.read, found.written + self._written.count, found.dead_lettered, found.skipped)
 
     @property
     def route_counts(self) -> dict[str, Counts]:
@@ -306,20 +307,17 @@ class SliceTask:
     def _write(self, results: list[Result]) -> list[Result]:
         """Write the outputs. Their records count as done: the task returns only when the broker has everything."""
         passed: dict[int, int] = {}
-        outputs = OutputList(self.outputs)
-        written = [(run, self._written_of(run, outcomes, passed, outputs), last) for run, outcomes, last in results]
-        outputs.write()
+        written = [(run, self._written_of(run, outcomes, passed), last) for run, outcomes, last in results]
+        self._written.write()
         return written
 
-    def _written_of(
-        self, run: LaneRun, outcomes: Sequence[Outcome], passed: dict[int, int], outputs: OutputList
-    ) -> Sequence[Outcome]:
+    def _written_of(self, run: LaneRun, outcomes: Sequence[Outcome], passed: dict[int, int]) -> Sequence[Outcome]:
         first = passed.get(id(run), run.collected)
         passed[id(run)] = first + len(outcomes)
         # To compare a Done that has outputs costs more than to write it, so look at the first one before.
         if not outcomes or (outcomes[0] is DONE and outcomes.count(DONE) == len(outcomes)):
             return outcomes
-        epoch, done, count = run.epoch, [], 0
+        epoch, done, outputs = run.epoch, [], self._written
         outputs.begin(epoch)
         add_record, add_output = outputs.records.append, outputs.outputs.append
         for outcome, record in zip(outcomes, run.records[first:]):  # noqa: B905 - there may be more records
@@ -334,12 +332,11 @@ class SliceTask:
                     offset = MESSAGES.offset_of(record)
                     tried = Attempt(epoch, record, offset, epoch.attempt_at(offset))
                     self.outputs.send(sends_of(tried, outcome.outputs))
-                count += len(outcome.outputs)
+                    outputs.count += len(outcome.outputs)
                 if outcome.handler:
                     self._reporter.outputs_written(epoch, MESSAGES.offset_of(record), outcome)
                 outcome = DONE  # noqa: PLW2901
             done.append(outcome)
-        self._written += count
         return done
 
     def _carry_out(self, effects: Effects) -> None:
@@ -380,8 +377,13 @@ class SliceTask:
         if send.outputs is not None and not send.outputs.give_up():
             return  # another output of the same record was refused before
         if send.failure is None:
+<<<<<<< HEAD
             self._written -= send.output_count
             self._reporter.outputs_refused(send)
+=======
+            self._written.count -= send.output_count
+            self._reporter.counts.read -= 1  # the dead letter counts it
+>>>>>>> spark
         self._sent = [each for each in self._sent if each.tried is not send.tried]
         if self.handler.dead_letter is None:
             raise halt_error(

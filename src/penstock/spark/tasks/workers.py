@@ -15,7 +15,17 @@ from functools import cache
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
-from penstock.app import Handler, RunWork, async_work_runner, end_task, is_ended, work_runner, worker_error
+from penstock.app import (
+    Handler,
+    RunWork,
+    WriteValues,
+    async_work_runner,
+    end_task,
+    is_ended,
+    plain_runner,
+    work_runner,
+    worker_error,
+)
 from penstock.app.work import Work
 from penstock.app.work_slots import WorkSlots
 from penstock.core.progress.lease import FOREVER
@@ -45,16 +55,22 @@ class TaskWorkers(Protocol):
 
 
 def make_workers(
-    handler: Handler, sleep: Callable[[float], None], resources: TaskResources | None = None
+    handler: Handler,
+    sleep: Callable[[float], None],
+    write: WriteValues,
+    resources: TaskResources | None = None,
 ) -> TaskWorkers:
-    """Make the workers of a task, and the resources that they need. Raises what those raise."""
+    """Make the workers of a task, and the resources that they need. Raises what those raise.
+
+    A worker on the task's own thread writes plain outputs itself, by ``write``.
+    """
     resources = resources or TaskResources(handler)
     if handler.signature.is_async:
         return LoopWorkers(resources.on_loop(_event_loop()), handler.largest_concurrency)
     # One record at a time: another thread would have nothing to do.
     if handler.concurrency == 1 or handler.order == "partition":
         with resources.on_this_thread() as complete:
-            return InlineWorker(complete, sleep)
+            return InlineWorker(complete, sleep, write)
     return ThreadTaskWorkers(handler, resources)
 
 
@@ -63,8 +79,8 @@ class InlineWorker:
 
     width = 1
 
-    def __init__(self, handler: Handler, sleep: Callable[[float], None]) -> None:
-        self._run_work = work_runner(handler, MESSAGES, FOREVER)
+    def __init__(self, handler: Handler, sleep: Callable[[float], None], write: WriteValues) -> None:
+        self._run_work = plain_runner(handler, MESSAGES, write)
         self._sleep = sleep
         self._ended: list[Work] = []
 

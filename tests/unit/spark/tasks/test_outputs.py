@@ -60,24 +60,39 @@ def refused(client: Client, *values: bytes) -> list[int]:
     return refused_of(client, *(ProducerRecord("out", b"key", value) for value in values))
 
 
-def refused_of(client: Client, *outs: ProducerRecord) -> list[int]:
-    outputs = PlainOutputs(
+def plain_outputs(client: Client) -> PlainOutputs:
+    return PlainOutputs(
         client,  # type: ignore[arg-type]
         make_alone=lambda: Client(client.refuses),  # type: ignore[arg-type,return-value]
         offset_of=lambda offset: offset,
         brokers="somewhere",
     )
+
+
+def refused_of(client: Client, *outs: ProducerRecord) -> list[int]:
+    outputs = plain_outputs(client)
     epoch = Epoch(("orders", 0), 1, Tracker(0), None)
     outputs.write(epoch, [*range(len(outs))], [*outs])
     return [send.tried.record for send, _ in outputs.flush()]
 
 
+def refused_values(client: Client, *values: bytes) -> list[int]:
+    outputs = plain_outputs(client)
+    records, keys = [*range(len(values))], [b"key"] * len(values)
+    outputs.write_values(Epoch(("orders", 0), 1, Tracker(0), None), "out", records, [*keys], [*values])
+    return [send.tried.record for send, _ in outputs.flush()]
+
+
+@pytest.mark.parametrize("refused", [refused, refused_values])
 @pytest.mark.parametrize("at_once", [None, b"large"])
-def test_a_refused_output_belongs_to_the_record_that_wrote_it(at_once: bytes | None) -> None:
+def test_a_refused_output_belongs_to_the_record_that_wrote_it(
+    at_once: bytes | None, refused: Callable[..., list[int]]
+) -> None:
     assert refused(Client(b"large".__eq__, at_once=at_once), b"a", b"large", b"b") == [1]
 
 
-def test_equal_outputs_that_are_refused_belong_to_one_record_each() -> None:
+@pytest.mark.parametrize("refused", [refused, refused_values])
+def test_equal_outputs_that_are_refused_belong_to_one_record_each(refused: Callable[..., list[int]]) -> None:
     assert sorted(refused(Client(b"large".__eq__), b"large", b"a", b"large", b"large")) == [0, 2, 3]
 
 
