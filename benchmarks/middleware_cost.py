@@ -1,7 +1,8 @@
 """What a middleware and a resource cost for each record: python benchmarks/middleware_cost.py.
 
 First single attempts in alternation, in one process, against the least that any such middleware costs: a call of the
-user's own function and a record. Then whole runs of a handler that does nothing, in alternation.
+user's own function and a record. Then the parts of it, each added to the ones before. Then whole runs of a handler that
+does nothing, in alternation.
 """
 
 import threading
@@ -19,6 +20,7 @@ from penstock import App
 from penstock import engine as local
 from penstock.app import Handler
 from penstock.app.attempt import attempts
+from penstock.app.middleware import layer
 from penstock.core.reports.events import Assigned, Event, Stopping
 from penstock.kafka import MESSAGES, Cluster
 
@@ -68,11 +70,13 @@ def compare_attempts() -> None:
     def pass_on(record: Any, call: Callable[[], Any]) -> Any:
         return call()
 
+    parts = parts_of_an_attempt(message, pass_on)
     programs: dict[str, Callable[[], object]] = {
         "plain": attempt_of(plain),
         "with both": attempt_of(both.with_values({"database": object()})),
         "an empty function": lambda: None,
         "the least": lambda: pass_on(MESSAGES.to_record(message, 1), _nothing),
+        **parts,
     }
     seen: dict[str, list[float]] = {what: [] for what in programs}
     for _ in range(_ALTERNATIONS):
@@ -84,32 +88,79 @@ def compare_attempts() -> None:
         f"An attempt takes {typical['plain']:.0f} ns, with a middleware and a resource "
         f"{typical['with both'] - typical['plain']:.0f} ns more; the least is {least:.0f} ns."
     )
+    shown, before = [], 0.0
+    for what in parts:
+        shown.append(f"{what} {typical[what] - before:.0f}")
+        before = typical[what]
+    rest = typical["with both"] - typical["plain"] - (before - typical["the handler"])
+    print(f"The parts in ns: {', '.join(shown)}, the rest of the layer and its check {rest:.0f}.")
+
+
+def parts_of_an_attempt(message: Any, pass_on: Callable[..., Any]) -> dict[str, Callable[[], object]]:
+    """Programs that each do one thing more than the one before."""
+    to_record = MESSAGES.to_record
+    # A layer returns what its middleware returns: here, its call.
+    around = layer(lambda _record, call: call, "", _nothing_with, ("value",), 1, drops_record=True)
+    call_class = type(around(b"v", to_record(message, 1)))
+
+    def handler() -> None:
+        _nothing_with(b"v")
+
+    def record() -> None:
+        to_record(message, 1)
+        _nothing_with(b"v")
+
+    def function() -> None:
+        pass_on(to_record(message, 1), _nothing)
+
+    def call() -> None:
+        made = call_class()
+        made._given, made.returned = b"v", None
+        pass_on(to_record(message, 1), _nothing)
+
+    def calling() -> None:
+        made = call_class()
+        made._given, made.returned = b"v", None
+        pass_on(to_record(message, 1), made)
+
+    return {
+        "the handler": handler, "the record": record, "the user's function": function,
+        "the call object": call, "calling it": calling,
+    }  # fmt: skip
 
 
 def _nothing() -> None: ...
 
 
+def _nothing_with(value: object) -> None: ...
+
+
 def compare_runs(brokers: str, records: int, rounds: int) -> None:
     topic = f"bench-{uuid4().hex[:8]}"
     fill(brokers, topic, records, 4)
-    seen: dict[bool, list[float]] = {False: [], True: []}
+    seen: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
     for _ in range(rounds):
         for with_both, found in seen.items():
             found.append(run(make_app(topic, with_both=with_both), brokers))
     Cluster(brokers).delete_topics([topic])
-    plain, both = median(seen[False]), median(seen[True])
-    print(f"{records:,} records: {plain:.2f} s, with a middleware and a resource {both:.2f} s ({both / plain:.2f} x).")
+    for what, number in (("", 0), (" of processor time of all threads", 1)):
+        plain, both = (median(each[number] for each in seen[with_both]) for with_both in (False, True))
+        print(
+            f"{records:,} records: {plain:.2f} s{what}, with a middleware and a resource {both:.2f} s "
+            f"({both / plain:.2f} x)."
+        )
 
 
-def run(app: App, brokers: str) -> float:
-    moments: list[float] = []
+def run(app: App, brokers: str) -> tuple[float, float]:
+    moments: list[tuple[float, float]] = []
 
     def on_event(event: Event) -> None:
         if isinstance(event, Stopping) or (isinstance(event, Assigned) and not moments):
-            moments.append(time.perf_counter())
+            moments.append((time.perf_counter(), time.process_time()))
 
     local.run(app, brokers=brokers, emit=on_event, stop=threading.Event(), until_caught_up=True)
-    return moments[-1] - moments[0]
+    (began, began_cpu), (ended, ended_cpu) = moments[0], moments[-1]
+    return ended - began, ended_cpu - began_cpu
 
 
 def main(records: int = 1_000_000, rounds: int = 5, brokers: str | None = None) -> None:

@@ -48,6 +48,7 @@ class DispatchMachine(RuleBasedStateMachine):
     order: Order = "partition"
     fairness: Fairness | None = None
     outcomes: Sequence[Outcome] = OUTCOMES
+    most_works = 2
 
     def __init__(self) -> None:
         super().__init__()
@@ -197,6 +198,15 @@ class DispatchMachine(RuleBasedStateMachine):
             for run in bundle:
                 self.check_run(run)
             self.works.append(bundle)
+        self.works_changed()
+
+    def works_changed(self) -> None:
+        """For limits that depend on which works run and which are queued for a busy worker."""
+
+    @property
+    def running(self) -> list[list[LaneRun]]:
+        """The works that workers have begun."""
+        return self.works
 
     def check_run(self, run: LaneRun) -> None:
         assert run.epoch.tp not in self.draining
@@ -242,7 +252,7 @@ class DispatchMachine(RuleBasedStateMachine):
     @rule(data=st.data(), count=st.integers(0, 6))
     def report(self, data: st.DataObject, count: int) -> None:
         outcomes = data.draw(st.lists(st.sampled_from(self.outcomes), min_size=count, max_size=count))
-        bundle = data.draw(st.sampled_from(self.works))
+        bundle = data.draw(st.sampled_from(self.running))
         run = next(each for each in bundle if not each.done)
         left = len(run.records) - run.collected
         outcomes = outcomes[:left]
@@ -256,6 +266,7 @@ class DispatchMachine(RuleBasedStateMachine):
         if all(each.done for each in bundle):
             self.works.remove(bundle)
             self.dispatch.release()
+            self.works_changed()
 
     def note(self, run: LaneRun, outcomes: list[Outcome], *, last: bool) -> None:
         done, tp = run.records[run.collected : run.collected + len(outcomes)], run.epoch.tp
@@ -279,7 +290,7 @@ class DispatchMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def worker_is_stuck(self, data: st.DataObject) -> None:
         """The worker keeps the current record and those before it; the others are taken back."""
-        bundle = data.draw(st.sampled_from(self.works))
+        bundle = data.draw(st.sampled_from(self.running))
         run, *pending = [each for each in bundle if not each.done]
         for each in pending:
             self.dispatch.report([(each, (), True)], now=self.now)
@@ -354,7 +365,7 @@ class DispatchMachine(RuleBasedStateMachine):
 
     @invariant()
     def bounds_hold(self) -> None:
-        assert len(self.works) <= 2
+        assert len(self.works) <= self.most_works
         in_flight = sum(len(self.unfinished[epoch.tp]) for epoch in self.dispatch.epochs)
         assert self.delivered - self.dispatch.settled == in_flight
         assert in_flight <= 40

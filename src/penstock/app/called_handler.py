@@ -5,7 +5,8 @@ It is put together once, when the attempt function is built. A handler without r
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, update_wrapper
+from types import FunctionType
 from typing import Any
 
 from penstock.app.handler import Handler
@@ -58,7 +59,7 @@ def called_handler(handler: Handler) -> Handler:
     for each in reversed(wiring.around):
         needed = {name: wiring.supplied[name] for name in each.needs}
         function = make_layer(
-            partial(each.function, **needed) if needed else each.function,
+            (_with_defaults(each.function, 2, needed) or partial(each.function, **needed)) if needed else each.function,
             each.name,
             function,
             names,
@@ -74,13 +75,26 @@ def _bound(function: _Function, names: Sequence[str], values: Mapping[str, Any])
         return function
     given = [name for name in names if name not in values]
     if list(names[: len(given)]) == given:
-        if len(given) == len(values) == 1:
-            # The usual case, f(value, db): a call with positional arguments takes a third of the time of a partial.
-            (value,) = values.values()
-            return lambda record_or_value: function(record_or_value, value)
-        return partial(function, **values)
+        last = {name: values[name] for name in names[len(given) :]}
+        return _with_defaults(function, len(given), last) or partial(function, **last)
     slots = [(name in values, values[name] if name in values else given.index(name)) for name in names]
     return lambda *others: function(*[what if is_value else others[what] for is_value, what in slots])
+
+
+def _with_defaults(function: _Function, taken: int, values: Mapping[str, Any]) -> _Function | None:
+    """Return a copy of a function whose required parameters after the first ``taken`` have these values as defaults.
+
+    Python passes defaults for nothing; a function or a partial around it would be a call more for every record. Returns
+    None for what is not a plain ``def`` with these parameters, such as a callable object.
+    """
+    if not isinstance(function, FunctionType):
+        return None
+    code, own = function.__code__, function.__defaults__ or ()
+    if code.co_varnames[taken : code.co_argcount - len(own)] != tuple(values):
+        return None
+    copied = FunctionType(code, function.__globals__, argdefs=(*values.values(), *own), closure=function.__closure__)
+    copied.__kwdefaults__ = function.__kwdefaults__
+    return update_wrapper(copied, function)
 
 
 def _without_last(function: _Function) -> _Function:

@@ -79,17 +79,22 @@ class Call:
 
     __slots__ = ("_given", "returned")
     _names: Sequence[str] = ()
-    _given: tuple[Any, ...]
+    _given: Any
     returned: Any
 
     @property
     def arguments(self) -> Mapping[str, Any]:
         """What the handler gets, by the names of its parameters, without its resources."""
         # The record may follow, which the handler does not take.
-        return dict(zip(self._names, self._given, strict=False))
+        return dict(zip(self._names, self._arguments, strict=False))
+
+    @property
+    def _arguments(self) -> tuple[Any, ...]:
+        given: tuple[Any, ...] = self._given
+        return given
 
     def _changed(self, changes: Mapping[str, Any]) -> list[Any]:
-        given = [*self._given]
+        given = [*self._arguments]
         for name, value in changes.items():
             if name not in self._names:
                 raise HandlerBug(f"a middleware changed {name}, but the handler takes ({', '.join(self._names)})")
@@ -97,10 +102,18 @@ class Call:
         return given
 
 
-class AsyncCall(Call):
-    """``Call`` for ``async def``: write ``await call()``."""
+class OneArgumentCall(Call):
+    """For a handler that takes only the value or only the record, as most do: ``_given`` is not in a tuple."""
 
     __slots__ = ()
+
+    @property
+    def _arguments(self) -> tuple[Any, ...]:
+        return (self._given,)
+
+
+# The layers below run for every record. So they make their call without a constructor, which would be a call more, and
+# those for one argument repeat what the general ones do, without packing and unpacking arguments.
 
 
 def layer(
@@ -116,6 +129,8 @@ def layer(
 
     It takes what ``inner`` takes; with ``drops_record`` it takes the record after that, which ``inner`` does not take.
     """
+    if len(names) == 1 and (drops_record or record_index == 0):
+        return _one_argument_layer(middleware, name, inner, names, takes_value=drops_record)
     end = -1 if drops_record else None
 
     class LayerCall(Call):
@@ -129,31 +144,44 @@ def layer(
 
     def around(*given: Any) -> Any:
         call = LayerCall()
-        call._given, call.returned = given[:end], _NOT_CALLED  # noqa: SLF001 - a constructor in Python costs too much
+        call._given, call.returned = given[:end], _NOT_CALLED  # noqa: SLF001
         result = middleware(given[record_index], call)
         if result is None and call.returned is not None:
             raise _nothing_returned(name, call)
         return result
 
-    class ValueCall(LayerCall):
-        """For a handler that takes only the value, which most do: a call without a tuple to unpack is quicker."""
+    return around
 
+
+def _one_argument_layer(
+    middleware: Callable[..., Any], name: str, inner: Callable[..., Any], names: Sequence[str], *, takes_value: bool
+) -> Callable[..., Any]:
+    class LayerCall(OneArgumentCall):
         __slots__ = ()
+        _names = names
 
         def __call__(self, **changes: Any) -> Any:
             self.returned = None
-            self.returned = result = inner(self._changed(changes)[0] if changes else self._given[0])
+            self.returned = result = inner(self._changed(changes)[0] if changes else self._given)
             return result
 
     def around_value(value: Any, record: Any) -> Any:
-        call = ValueCall()
-        call._given, call.returned = (value,), _NOT_CALLED  # noqa: SLF001
+        call = LayerCall()
+        call._given, call.returned = value, _NOT_CALLED  # noqa: SLF001
         result = middleware(record, call)
         if result is None and call.returned is not None:
             raise _nothing_returned(name, call)
         return result
 
-    return around_value if drops_record and len(names) == 1 else around
+    def around_record(record: Any) -> Any:
+        call = LayerCall()
+        call._given, call.returned = record, _NOT_CALLED  # noqa: SLF001
+        result = middleware(record, call)
+        if result is None and call.returned is not None:
+            raise _nothing_returned(name, call)
+        return result
+
+    return around_value if takes_value else around_record
 
 
 def async_layer(
@@ -165,10 +193,12 @@ def async_layer(
     *,
     drops_record: bool = False,
 ) -> Callable[..., Any]:
-    """Like ``layer`` for ``async def``."""
+    """Like ``layer`` for ``async def``: middleware writes ``await call()``."""
+    if len(names) == 1 and (drops_record or record_index == 0):
+        return _one_argument_async_layer(middleware, name, inner, names, takes_value=drops_record)
     end = -1 if drops_record else None
 
-    class AsyncLayerCall(AsyncCall):
+    class LayerCall(Call):
         __slots__ = ()
         _names = names
 
@@ -178,7 +208,7 @@ def async_layer(
             return result
 
     async def around(*given: Any) -> Any:
-        call = AsyncLayerCall()
+        call = LayerCall()
         call._given, call.returned = given[:end], _NOT_CALLED  # noqa: SLF001
         result = await middleware(given[record_index], call)
         if result is None and call.returned is not None:
@@ -186,6 +216,37 @@ def async_layer(
         return result
 
     return around
+
+
+def _one_argument_async_layer(
+    middleware: Callable[..., Any], name: str, inner: Callable[..., Any], names: Sequence[str], *, takes_value: bool
+) -> Callable[..., Any]:
+    class LayerCall(OneArgumentCall):
+        __slots__ = ()
+        _names = names
+
+        async def __call__(self, **changes: Any) -> Any:
+            self.returned = None
+            self.returned = result = await inner(self._changed(changes)[0] if changes else self._given)
+            return result
+
+    async def around_value(value: Any, record: Any) -> Any:
+        call = LayerCall()
+        call._given, call.returned = value, _NOT_CALLED  # noqa: SLF001
+        result = await middleware(record, call)
+        if result is None and call.returned is not None:
+            raise _nothing_returned(name, call)
+        return result
+
+    async def around_record(record: Any) -> Any:
+        call = LayerCall()
+        call._given, call.returned = record, _NOT_CALLED  # noqa: SLF001
+        result = await middleware(record, call)
+        if result is None and call.returned is not None:
+            raise _nothing_returned(name, call)
+        return result
+
+    return around_value if takes_value else around_record
 
 
 def _nothing_returned(name: str, call: Call) -> HandlerBug:

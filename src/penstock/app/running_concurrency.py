@@ -50,7 +50,7 @@ class RunningConcurrency:
         self.busy = 0
         """How many works were out after the last were handed out. Several often end before the next are."""
         self._reported = self.limit
-        self.refresh()
+        self._tell_rules()
 
     def attach(self, workers: ResizableWorkers) -> None:
         self._workers = workers
@@ -71,10 +71,6 @@ class RunningConcurrency:
             return 0.0
         queued = self._dispatch.busy - self.limit
         return min(_LONGEST_BREATH_SECONDS, bundle_seconds * queued / self.limit / 2)
-
-    def refresh(self) -> None:
-        """Tell the rules the number again, because the handler has a rate now, or has none any more."""
-        self._dispatch.set_concurrency(self.limit, queued_ahead(self.limit))
 
     def set(self, limit: int) -> None:
         """Let so many works run at once from now on, and end the search for the best number."""
@@ -109,5 +105,8 @@ class RunningConcurrency:
 
     def _apply(self, limit: int) -> None:
         self.limit = limit
-        self.refresh()
+        self._tell_rules()
         self._workers.resize(limit)
+
+    def _tell_rules(self) -> None:
+        self._dispatch.set_concurrency(self.limit, queued_ahead(self.limit))

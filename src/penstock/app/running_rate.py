@@ -59,7 +59,7 @@ class RunningRate:
         return self._dispatch.waiting_for_rate
 
     def set(self, rate: Rate | None) -> None:
-        """Keep this rate from now on; None ends it. The caller sets the concurrency again."""
+        """Keep this rate from now on; None ends it."""
         before, self.rate = self.rate, rate
         if rate is None:
             self._limit = None

@@ -1,6 +1,8 @@
 """Middleware: what it may change, and what is refused."""
 
 import asyncio
+import inspect
+from functools import wraps
 from typing import Any
 
 import pytest
@@ -64,6 +66,60 @@ def test_it_changes_arguments_and_the_returned_value() -> None:
     assert isinstance(outcome, Done)
     (output,) = outcome.outputs
     assert output.value == b"1600"
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("takes", ["value", "record", "value and record", "key"])
+def test_each_form_of_a_handler_gets_what_middleware_changes(takes: str, layers: int, is_async: Any) -> None:
+    def by_value(order: int) -> str:
+        return f"{order}"
+
+    def by_record(record: Record) -> str:
+        return f"{record.value!r} {record.offset}"
+
+    def by_both(order: int, record: Record) -> str:
+        return f"{order} {record.offset}"
+
+    def by_key(order: int, key: str) -> str:
+        return f"{order} {key}"
+
+    other = Record("orders", 3, 7, b"key", b"6", (), 0, 1)
+    forms: dict[str, tuple[Any, dict[str, Any], dict[str, Any], str]] = {
+        "value": (by_value, {"order": 6}, {"order": 5}, "6"),
+        "record": (by_record, {"record": other}, {"record": RECORD}, "b'6' 7"),
+        "value and record": (by_both, {"order": 6}, {"order": 5, "record": RECORD}, "6 7"),
+        "key": (by_key, {"key": "mine"}, {"order": 5, "key": "key"}, "5 mine"),
+    }
+    function, change, arguments, result = forms[takes]
+    app, seen = App("shop"), list[Any]()
+
+    def look(record: Record, call: Any) -> Any:
+        seen.append((record, call.arguments))
+        return call()
+
+    def change_one(record: Record, call: Any) -> Any:
+        return call(**change)
+
+    for middleware in (look, change_one, look)[: layers + 1]:
+        app.around(as_async(middleware) if is_async else middleware)
+    app.consume("orders", to="out")(as_async(function) if is_async else function)
+    outcome = attempted(app)
+    assert isinstance(outcome, Done), outcome
+    assert outcome.outputs[0].value == result.encode()
+    inside = change.get("record", RECORD), {**arguments, **change}
+    assert seen == [(RECORD, arguments), inside][:layers]
+
+
+def as_async(function: Any) -> Any:
+    """The same as ``async def``; what it returns may be awaited first."""
+
+    @wraps(function)
+    async def call(*arguments: Any) -> Any:
+        result = function(*arguments)
+        return await result if inspect.isawaitable(result) else result
+
+    return call
 
 
 def test_it_may_answer_without_the_handler() -> None:

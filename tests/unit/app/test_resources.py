@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from functools import partial, wraps
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from penstock import App, Record
 from penstock.app import attempts
 from penstock.app.resources import OpenResources
-from penstock.core.failures.outcome import DONE, Failed
+from penstock.core.failures.outcome import DONE, Done, Failed
 from penstock.errors import CallbackError, ConfigError, StateError
 
 RECORD = Record("orders", 3, 7, b"key", b"5", (), 0, 1)
@@ -214,6 +215,55 @@ def test_resources_may_stand_anywhere_after_the_first_parameter(kind: str) -> No
     opened.make(handler.wiring.of_process)
     assert attempts(handler.with_values(opened.values))(RECORD, 1) == DONE
     assert seen == [expected]
+
+
+def with_a_default(order: int, db: str, cache: str, limit: int = 3, *, unit: str = "kg") -> str:
+    return f"{order} {db} {cache} {limit} {unit}"
+
+
+class CallableHandler:
+    def __call__(self, order: int, db: str, cache: str) -> str:
+        return with_a_default(order, db, cache)
+
+
+def passing_on(function: Any) -> Any:
+    @wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        return function(*arguments, **named)
+
+    return call
+
+
+@pytest.mark.parametrize("around", [None, "def", "decorated"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        with_a_default,
+        partial(with_a_default, unit="kg"),
+        CallableHandler(),
+        CallableHandler().__call__,
+        passing_on(with_a_default),
+    ],
+    ids=["def", "partial", "callable object", "method", "decorated"],
+)
+def test_every_kind_of_function_gets_its_resources(function: Any, around: str | None) -> None:
+    app = App("shop")
+    app.resource(db)
+
+    @app.resource
+    def cache(db: str) -> str:
+        return f"cache of {db}"
+
+    def add(record: Record, call: Any, cache: str) -> str:
+        return f"{call()} {cache}"
+
+    app.consume("orders", to="out")(function)
+    if around:
+        app.around(add if around == "def" else passing_on(add))
+    (handler,) = app.wired_handlers()
+    outcome = attempts(handler.with_values({"db": "mine", "cache": "other"}))(RECORD, 1)
+    assert isinstance(outcome, Done), outcome
+    assert outcome.outputs[0].value == b"5 mine other 3 kg" + b" other" * bool(around)
 
 
 def test_a_handler_whose_resources_nobody_made_is_not_called() -> None:

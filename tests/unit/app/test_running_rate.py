@@ -127,13 +127,88 @@ def test_a_quick_handler_that_gets_a_rate_gets_a_lane_for_each_key() -> None:
     assert [run.lane.key for run in take(dispatch, 0.0, QUICK)] == [b"a", b"b", b"c"]
 
 
-def test_with_a_rate_no_record_is_queued_for_a_busy_worker() -> None:
-    member = Member(Rate(1_000, burst=1_000), 1)
+@pytest.mark.parametrize(
+    ("rate", "taken"), [(None, 6), (Rate(5, burst=9), 6), (Rate(5, burst=5), 5), (Rate(5, burst=3), 3)]
+)
+def test_what_the_rate_allows_is_queued_for_busy_workers(rate: Rate | None, taken: int) -> None:
+    member = Member(rate, 1)
     member.dispatch.set_concurrency(4, 2)
-    assert len(member.dispatch.take(0.0, 1)) == 4
-    member.rate.set(None)
-    member.dispatch.set_concurrency(4, 2)
-    assert len(member.dispatch.take(0.0, 1)) == 2
+    assert len(member.dispatch.take(0.0, 1)) == taken
+
+
+@pytest.mark.parametrize("by", [None, "key", lambda _record: "tenant"])
+def test_a_queued_record_counts_when_its_worker_begins_it(by: Any) -> None:
+    member = Member(Rate(1, burst=1, by=by), 0)
+    dispatch = member.dispatch
+    dispatch.set_concurrency(1, 1)
+    for tp in TPS:  # a lane for each record
+        dispatch.assign(tp, 0)
+        dispatch.deliver(tp, keyed(tp, b"key"))
+    begun = [dispatch.take(at, 1) for at in (0.0, 1.0, 2.0)]
+    assert [len(each) for each in begun] == [1, 1, 0], "the second is queued"
+    assert dispatch.next_due() is None, "until the worker begins it, nothing changes"
+    dispatch.release()
+    assert dispatch.take(5.0, 1) == [], "the second begins now"
+    dispatch.release()
+    assert dispatch.take(5.9, 1) == []
+    assert len(dispatch.take(6.0, 1)) == 1
+
+
+@pytest.mark.parametrize("by", [None, "key"])
+def test_records_behind_queued_ones_wait_for_a_worker_and_not_for_their_rate(by: Any) -> None:
+    member = Member(Rate(1_000, burst=1, by=by), 0)
+    dispatch = member.dispatch
+    dispatch.set_concurrency(1, 4)
+    for tp in TPS:
+        dispatch.assign(tp, 0)
+        dispatch.deliver(tp, keyed(tp, b"key"))
+    dispatch.take(0.0, 1)
+    dispatch.take(1.0, 1)
+    dispatch.take_most_waiting_for_rate()
+    dispatch.take(2.0, 1)
+    assert dispatch.busy == 2
+    assert dispatch.take_most_waiting_for_rate() == 0
+    # The worker begins the queued one and ends it at once, so it is free.
+    dispatch.release()
+    dispatch.release()
+    dispatch.take(3.0, 1)
+    assert dispatch.take_most_waiting_for_rate() == 6
+
+
+def test_a_worker_that_was_taken_away_begins_nothing() -> None:
+    dispatch = make_dispatch(order="none", concurrency=4, max_in_flight=100)
+    dispatch.set_rate(RateLimit(1.0, 6))
+    dispatch.set_concurrency(4, 1)
+    dispatch.assign(TPS[0], 0)
+    dispatch.deliver(TPS[0], keyed(TPS[0], *[b"k"] * 50))
+    assert len(dispatch.take(0.0, 1)) == 5
+    dispatch.set_concurrency(2, 3)
+    dispatch.release()
+    dispatch.release()
+    # Two still run, so the queued one has not begun. It begins at 100, when it counts; five were saved up again.
+    assert len(dispatch.take(50.0, 1)) == 2
+    for _ in range(3):
+        dispatch.release()
+    assert len(dispatch.take(100.0, 1)) == 3
+    dispatch.set_concurrency(20, 0)
+    assert len(dispatch.take(100.0, 1)) == 0
+
+
+def test_records_that_are_queued_count_for_the_rate_of_other_tenants() -> None:
+    member = Member(Rate(1, burst=1), 0)
+    dispatch = member.dispatch
+    dispatch.set_concurrency(1, 2)
+    for tp in TPS:
+        dispatch.assign(tp, 0)
+        dispatch.deliver(tp, keyed(tp, b"key"))
+    dispatch.take(0.0, 1)
+    assert len(dispatch.take(1.0, 1)) == 1
+    member.rate.set(Rate(1, burst=1, by="key"))
+    assert dispatch.take(2.0, 1) == [], "the queued record has this key"
+    dispatch.release()
+    dispatch.release()
+    assert dispatch.take(2.0, 1) == []
+    assert len(dispatch.take(3.0, 1)) == 1
 
 
 def test_lanes_of_a_lost_partition_wait_no_more() -> None:

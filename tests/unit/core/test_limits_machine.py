@@ -4,7 +4,8 @@ from collections import defaultdict
 from typing import cast
 
 from hypothesis import settings
-from hypothesis.stateful import invariant
+from hypothesis import strategies as st
+from hypothesis.stateful import invariant, rule
 
 from dispatch_machine import RETRY_PLACE, DispatchMachine
 from penstock import Record
@@ -49,36 +50,64 @@ TestFairKeyOrder.settings = TestFairNoOrder.settings = settings(max_examples=25,
 
 
 class RateMachine(DispatchMachine):
-    """Each of three tenants has a rate; a record counts when a worker gets it."""
+    """Each of three tenants has a rate. Two workers begin what they get in its order; two more works may be queued."""
 
     order: Order = "key"
     limit, burst = 2, 3
+    workers, most_works = 2, 4
 
     def __init__(self) -> None:
         super().__init__()
-        self.begun: dict[object, list[float]] = defaultdict(list)
-        self.dispatch.set_rate(RateLimit(1 / self.limit, self.burst, self.tenant_of))
+        self.begun: list[list[LaneRun]] = []
+        self.calls: dict[object, list[float]] = defaultdict(list)
+        self.is_late = False
+        self.dispatch.set_concurrency(self.workers, self.most_works - self.workers)
+        self.dispatch.set_rate(self.rate_limit())
+
+    def rate_limit(self) -> RateLimit:
+        return RateLimit(1 / self.limit, self.burst, self.tenant_of)
 
     @staticmethod
     def tenant_of(record: Record) -> object:
         return record.offset % 3
 
-    def check_run(self, run: LaneRun) -> None:
-        super().check_run(run)
-        times = self.begun[self.tenant_of(run.records[0])]
-        times += [self.now] * len(run.records)
+    @property
+    def running(self) -> list[list[LaneRun]]:
+        return [each for each in self.works if any(each is begun for begun in self.begun)]
+
+    def works_changed(self) -> None:
+        running = self.running
+        for work in self.works:
+            if len(running) < self.workers and not any(work is each for each in running):
+                running.append(work)
+                self.check_call(work)
+        self.begun = running
+
+    def check_call(self, work: list[LaneRun]) -> None:
+        (run,) = work
+        (record,) = run.records
+        times = self.calls[self.tenant_of(record)]
+        times.append(self.now)
         for seconds in (0.001, 1.0, 10.0):
             latest = [at for at in times if at > self.now - seconds]
             assert len(latest) < self.burst + seconds * self.limit, "no tenant exceeds its rate in any window"
 
+    @rule(is_late=st.booleans())
+    def dispatcher_is_late(self, *, is_late: bool) -> None:
+        """Workers begin queued works, and the dispatcher learns it later."""
+        self.is_late = is_late
+
     @invariant()
     def free_workers_idle_only_if_all_that_is_ready_waits(self) -> None:
+        if self.is_late:
+            return
         self.works.extend(found := self.dispatch.take(self.now, 1))
         for bundle in found:
             self.check_run(bundle[0])
+        self.works_changed()
         due, wakes = self.dispatch.next_due(), [epoch.fetch_state.wake_at for epoch in self.dispatch.epochs]
         late = due is not None and due <= self.now and due not in wakes
-        assert found or len(self.works) == 2 or not late, "nobody waits for longer than it must"
+        assert found or len(self.works) == self.most_works or not late, "nobody waits for longer than it must"
 
 
 class RateWithoutOrderMachine(RateMachine):
@@ -94,9 +123,8 @@ class WholeRateMachine(RateMachine):
     def tenant_of(_record: Record) -> object:
         return None
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.dispatch.set_rate(RateLimit(1 / self.limit, self.burst))
+    def rate_limit(self) -> RateLimit:
+        return RateLimit(1 / self.limit, self.burst)
 
 
 TestRate = RateMachine.TestCase

@@ -257,11 +257,11 @@ class Dispatch:
         return self._schedule.busy
 
     def set_concurrency(self, concurrency: int, ahead: int = 0) -> None:
-        """So many bundles may be taken and not released from now on; ``ahead`` more if there is no rate."""
+        """So many bundles may run at once from now on, and ``ahead`` more may be queued for busy workers."""
         self._schedule.set_concurrency(concurrency, ahead)
 
     def set_rate(self, limit: RateLimit | None) -> None:
-        """Keep this rate from now on; None ends it. The caller calls ``set_concurrency`` after it."""
+        """Keep this rate from now on; None ends it."""
         self._schedule.rates.set(limit)
 
     @property

@@ -56,7 +56,7 @@ class Schedule:
     ) -> None:
         self._order = order
         self._keyless = None if null_keys_in_order else _UNORDERED
-        self._concurrency = concurrency
+        self._concurrency = self._workers = concurrency
         self._batch = batch
         self._linger = linger
         self._linger_until: float | None = None
@@ -181,7 +181,7 @@ class Schedule:
         self._end_backoffs(now)
         rates = self.rates
         if rates.is_on:
-            size = rates.begin_turn(now)
+            size = rates.begin_turn(now, self._busy, self._workers)
         bundles = []
         while self._ready and self._busy < self._concurrency and not rates.is_shut and not self._lingers(now):
             bundle = self._bundle(self._batch or size)
@@ -189,17 +189,17 @@ class Schedule:
                 self._busy += 1
                 bundles.append(bundle)
                 if rates.is_on:
-                    rates.begun(bundle)
+                    rates.handed_out(bundle, self._busy, self._workers)
         return bundles
 
     def take_one(self, now: float) -> list[list[LaneRun]]:
         """Take a single record that may start now, if there is one and a worker is free."""
         self._end_backoffs(now)
-        self.rates.begin_turn(now)
+        self.rates.begin_turn(now, self._busy, self._workers)
         bundle = self._bundle(1) if self.has_ready else []
         self._busy += bool(bundle)
         if bundle:
-            self.rates.begun(bundle)
+            self.rates.handed_out(bundle, self._busy, self._workers)
         return [bundle] if bundle else []
 
     def _end_backoffs(self, now: float) -> None:
@@ -285,8 +285,7 @@ class Schedule:
 
     def set_concurrency(self, concurrency: int, ahead: int = 0) -> None:
         """So many bundles may be out at once from now on, and so many more may be queued for busy workers."""
-        # With a rate, none is queued: a call begins when it is counted.
-        self._concurrency = concurrency + (0 if self.rates.is_on else ahead)
+        self._concurrency, self._workers = concurrency + ahead, concurrency
 
     def add_ready(self, lanes: Iterable[Lane]) -> None:
         """Queue lanes that were parked or paused, and may run now."""
@@ -312,7 +311,7 @@ class Schedule:
         due = [*self._backoffs.next_due(), *self.rates.next_due()]
         # Without a ready lane and a free worker, ``take`` does not end the linger: its time may be over long ago.
         if self._linger_until is not None and self._ready and self._busy < self._concurrency:
-            due.append(self.rates.not_before(self._linger_until))
+            due += self.rates.not_before(self._linger_until)
         return min(due, default=None)
 
     def forget_ended(self) -> None:

@@ -26,10 +26,14 @@ class TokenBuckets:
     A bucket is one number: when it will be full again. A full bucket needs no memory, so it is removed. If ``most``
     tenants have a bucket that is not full, those that come then share buckets, by hash: none exceeds its rate, but
     those that share a bucket divide the rate.
+
+    A claim is to a call that may begin now but begins later. No call is allowed that would leave too little for the
+    claims. Claims need not be counted again when time passes: while nobody calls, a bucket only fills.
     """
 
     def __init__(self, interval: float, burst: float, *, most: int = MOST_TENANTS) -> None:
         self._full_at: dict[Hashable, float] = {}
+        self._claims: dict[Hashable, int] = {}
         self._shared: set[Hashable] = set()  # the names of buckets that tenants share
         self._most = most
         self._sweep_size = min(_FIRST_SWEEP, most)
@@ -51,11 +55,14 @@ class TokenBuckets:
 
     def bucket(self, tenant: Hashable, now: float) -> Hashable:
         """The name of the bucket that this tenant uses now."""
-        if tenant in self._full_at or (len(self._full_at) < self._most and not self._shared):
+        if tenant in self._full_at or tenant in self._claims:
+            return tenant
+        if len(self._full_at) < self._most and not self._shared:
             return tenant
         shared = _Shared(hash(tenant) % _SHARED_BUCKETS)
         # Until a shared bucket is full, its tenants keep to it: they must not begin again with a full one of their own.
-        if self._full_at.get(shared, now) > now or len(self._full_at) >= self._most:
+        is_full = self._full_at.get(shared, now) <= now and shared not in self._claims
+        if not is_full or len(self._full_at) >= self._most:
             return shared
         return tenant
 
@@ -67,6 +74,22 @@ class TokenBuckets:
     def can_hold(self, calls: int) -> bool:
         """Whether a full bucket lets so many calls begin at once."""
         return (calls - 1) * self._interval <= self._tolerance
+
+    def claims(self, bucket: Hashable) -> int:
+        """How many claims there are to calls of this bucket."""
+        return self._claims.get(bucket, 0)
+
+    def claim(self, bucket: Hashable) -> None:
+        """Keep a call for later that ``due`` allows now."""
+        self._claims[bucket] = self._claims.get(bucket, 0) + 1
+        if isinstance(bucket, _Shared):
+            self._shared.add(bucket)
+
+    def end_claim(self, bucket: Hashable) -> None:
+        """The call begins, and the caller calls ``take``; or it does not begin."""
+        left = self._claims.pop(bucket) - 1
+        if left:
+            self._claims[bucket] = left
 
     def take(self, bucket: Hashable, now: float) -> None:
         """A call begins."""
@@ -84,5 +107,5 @@ class TokenBuckets:
             return
         self._sweep_again = now + _SWEEP_SECONDS
         self._full_at = {name: at for name, at in self._full_at.items() if at > now}
-        self._shared = {name for name in self._shared if name in self._full_at}
+        self._shared = {name for name in self._shared if name in self._full_at or name in self._claims}
         self._sweep_size = min(self._most, max(_FIRST_SWEEP, 2 * len(self._full_at)))

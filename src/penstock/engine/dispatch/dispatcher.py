@@ -324,10 +324,10 @@ class Dispatcher:
         if now >= self._next_collection:
             self._next_collection = now + _COLLECT_SECONDS
             self._check_works()
-        works = self._take_works(now)
+        works = self._take_works()
         if self._finished_works.has_any and self._awaits_works():
             self._take_finished_works()
-            works += self._take_works(now)
+            works += self._take_works()
         self._lifecycle.balance(now)
         self._lifecycle.answer_revokes(now)
         if not self._shutdown.has_begun:
@@ -347,10 +347,11 @@ class Dispatcher:
             self._shutdown.begin("caught up")
         return works
 
-    def _take_works(self, now: float) -> list[Work]:
+    def _take_works(self) -> list[Work]:
         """Take what may start now from the rules; ``_advance`` hands it to the workers."""
-        # Not by ``now``: the process may have been frozen since.
-        if self._clock() > self._lease.until or self._outbox.is_full:
+        # Not the time of the turn: the process may have been frozen since, and workers have begun queued works.
+        now = self._clock()
+        if now > self._lease.until or self._outbox.is_full:
             return []
         # With a circuit breaker, a final failure may stop the app instead of becoming a dead letter. So its lane must
         # wait for the decision.

@@ -39,7 +39,6 @@ class LiveControl:
                 self._concurrency.follow(self._handler)
             if "rate" in command.changes:
                 self._rate.set(self._handler.rate)
-                self._concurrency.refresh()
 
     @property
     def state(self) -> HandlerState:

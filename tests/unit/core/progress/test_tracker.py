@@ -217,6 +217,17 @@ def test_finishing_twice_or_what_was_never_delivered_is_reported_as_a_bug() -> N
         dense.finish_all([6, 6])
 
 
+@pytest.mark.parametrize("wrong", [[1, 4_000], [7, 7, 4_500], [7, 4_500, 4_500]])
+def test_finishing_twice_is_reported_as_a_bug_if_the_offsets_are_far_apart_too(wrong: list[int]) -> None:
+    tracker = Tracker(0)
+    tracker.deliver(range(5_000))
+    tracker.finish_all([4_000, 10])
+    assert tracker.unfinished == 4_998
+    assert tracker.finished_ranges() == [(10, 11), (4_000, 4_001)]
+    with pytest.raises(ValueError, match="already finished"):
+        tracker.finish_all(wrong)
+
+
 @pytest.mark.parametrize("wrong", [range(4, 7), range(7, 10)])
 def test_a_range_that_was_not_delivered_or_is_finished_is_reported_as_a_bug(wrong: range) -> None:
     tracker = Tracker(5)

@@ -117,3 +117,24 @@ def test_threads_start_when_they_are_needed_and_then_stay() -> None:
     finally:
         gate.open(100)
         workers.close()
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_worker_that_ends_a_bundle_begins_the_one_that_was_queued_first(is_async: bool) -> None:  # noqa: FBT001
+    """A rate depends on this: see ``RateWaits.begin_turn``."""
+    gate, inbox = Gate(), SimpleQueue[Any]()
+    workers: Workers = make_workers(handler_of(gate, is_async=is_async), inbox, RECORDS, FOREVER)
+    try:
+        workers.resize(3)
+        works = make_works(12)
+        workers.submit(works[:5])
+        workers.submit(works[5:])
+        gate.wait_for(3)
+        for ended in range(9):
+            assert [work.began is not None for work in works] == [index < ended + 3 for index in range(12)]
+            gate.open(1)
+            inbox.get(timeout=WAIT_SECONDS)
+            gate.wait_for(1)
+    finally:
+        gate.open(100)
+        workers.close()
