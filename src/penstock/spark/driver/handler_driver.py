@@ -236,7 +236,9 @@ class HandlerDriver:
         if not ended:
             return
         for job in ended:
-            self._running = [each for each in self._running if each[0].tp != job.slices[0].tp]
+            # By epoch too: the partition may have been lost, and a slice of its next epoch runs.
+            first = job.slices[0].tp, job.slices[0].epoch
+            self._running = [each for each in self._running if (each[0].tp, each[0].epoch) != first]
             if job.error is not None:
                 self._job_failed(job, job.error)
             else:
@@ -325,7 +327,7 @@ class HandlerDriver:
                 # The result of a slice that still runs belongs to the old topic.
                 self._partitions[tp].epoch = -1
                 self._partitions[tp].running = False
-            self._running = [each for each in self._running if each[0].tp[0] != topic]
+            self._running = [each for each in self._running if any(of.tp[0] != topic for of in each)]
             if self._targets is not None:
                 self._targets.lower(topic)
 
@@ -339,8 +341,7 @@ class HandlerDriver:
     def _commit(self) -> None:
         commits = self._uncommitted.take(without=self._unresolved)
         if commits:
-            commit = self._member.commit_now if self._tasks_commit else self._member.commit
-            commit(commits)
+            (self._member.commit_now if self._tasks_commit else self._member.commit)(commits)
 
     def _answered(self, commits: Commits, reason: str) -> None:
         for tp, commit in commits.items():

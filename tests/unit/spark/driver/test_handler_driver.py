@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock import App
-from penstock.core.progress.slices import Slice
+from penstock.core.progress.slices import Reached, Slice
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports import events
 from penstock.errors import ServerError
@@ -16,6 +16,7 @@ from penstock.spark.driver import handler_driver
 from penstock.spark.driver.handler_driver import HandlerDriver
 from penstock.spark.driver.slice_jobs import JobEnded
 from penstock.spark.tasks.run_slices import DriverMembership
+from penstock.spark.tasks.slice_result import SliceResult
 
 TP: TopicPartition = ("orders", 0)
 
@@ -63,6 +64,8 @@ class Member:
     def metadata(self) -> bytes | None:
         return None
 
+    def leave(self) -> None: ...
+
     def commit(self, commits: Mapping[TopicPartition, tuple[int, str]]) -> None:
         self.commit_now(commits)
 
@@ -73,7 +76,8 @@ class Member:
 
 
 class Jobs:
-    def __init__(self, _ended: "SimpleQueue[JobEnded]") -> None:
+    def __init__(self, ended: "SimpleQueue[JobEnded]") -> None:
+        self.ended = ended
         self.started: list[Slice] = []
 
     def start(self, tasks: Sequence[Sequence[Slice]], _membership: DriverMembership) -> None:
@@ -150,3 +154,24 @@ def test_a_topic_that_was_recreated_is_known_as_such_also_if_the_cluster_does_no
     bench.cluster.is_away = False
     bench.driver._ask._away_until = 0.0
     assert bench.turn() == [0], "the commit belongs to the old log"
+
+
+def test_a_stop_waits_for_the_slice_of_this_epoch_although_that_of_an_earlier_one_has_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The partition was lost and came back while its slice was running."""
+    bench = Bench(monkeypatch, tmp_path)
+    bench.assign()
+    assert bench.turn() == [100]
+    bench.driver._lost([TP])
+    bench.assign()
+    assert bench.turn() == [100, 100]
+    earlier, now = bench.jobs.started
+    bench.driver.stop("asked to")
+    bench.jobs.ended.put(JobEnded([earlier], [SliceResult(TP, earlier.epoch, Reached(200, "", 200))]))
+    bench.driver._turn()
+    assert not bench.driver.is_over
+    bench.jobs.ended.put(JobEnded([now], [SliceResult(TP, now.epoch, Reached(200, "", 200))]))
+    bench.driver._turn()
+    assert bench.driver.is_over
+    assert bench.member.committed == [{TP: (200, "")}]
