@@ -29,24 +29,20 @@ class _Rate(ProgressColumn):
 
 class _Counts(ProgressColumn):
     def render(self, task: Task) -> Text:
-        if not _is_long(task):
+        total = task.total or 0
+        if total <= 1:  # a single thing is there or not
             return Text("")
         if task.fields.get("unit") == "bytes":
-            return Text(f"{task.completed / 1e6:,.1f} of {task.total / 1e6:,.1f} MB")
+            return Text(f"{task.completed / 1e6:,.1f} of {total / 1e6:,.1f} MB")
         dead_letters = task.fields.get("dead_letters", 0)
         return Text(
-            f"{task.completed:,.0f} of {task.total:,.0f}" + (f", {dead_letters:,} dead letters" if dead_letters else "")
+            f"{task.completed:,.0f} of {total:,.0f}" + (f", {dead_letters:,} dead letters" if dead_letters else "")
         )
 
 
 class _Bar(BarColumn):
     def render(self, task: Task) -> Text:  # type: ignore[override] # Rich draws a text as well as a bar
-        return super().render(task) if _is_long(task) else Text("")  # type: ignore[return-value]
-
-
-def _is_long(task: Task) -> bool:
-    """Whether there is more than one thing to count: a single one is there or not."""
-    return task.total is not None and task.total > 1
+        return super().render(task) if (task.total or 0) > 1 else Text("")  # type: ignore[return-value]
 
 
 class _Live:

@@ -20,6 +20,7 @@ from penstock.core.failures.pausing_circuit import circuit_of
 from penstock.core.progress.lease import Lease
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.records.record import TopicPartition
+from penstock.core.reports.repeated_errors import RepeatedErrors
 from penstock.core.scheduling.at_rest import is_idle
 from penstock.core.scheduling.bundle_size import BundleSize
 from penstock.core.scheduling.effects import Effects, Send
@@ -125,6 +126,7 @@ class Dispatcher:
         self._next_progress = clock() + _PROGRESS_SECONDS
         self._next_collection = clock() + _COLLECT_SECONDS
         self._offset_maps = OffsetMapWatch(reporter)
+        self._errors = RepeatedErrors()
         self._finished_works = finished_works or FinishedWorks(inbox)
         self._works = WorksInProgress(handler, adapter.offset_of, clock)
         self.control = LiveControl(handler, self._dispatch, self.concurrency, self.rate, self._works)
@@ -282,7 +284,7 @@ class Dispatcher:
             case EngineError(error, fatal):
                 if fatal:
                     self._shutdown.fail(error)
-                else:
+                elif self._errors.is_due(str(error), self._clock()):
                     self._reporter.error(error, fatal=False)
             case Suspended(seconds):
                 self._reporter.suspended(seconds)

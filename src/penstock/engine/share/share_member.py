@@ -18,6 +18,7 @@ from penstock.app.live_command import HandlerState, LiveCommand
 from penstock.app.reporter import Reporter
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event
+from penstock.core.reports.repeated_errors import RepeatedErrors
 from penstock.engine.dispatch.thread_messages import PartitionState
 from penstock.engine.observe.health import Health
 from penstock.engine.observe.member_metrics import MemberMetrics, Stopwatches
@@ -55,6 +56,7 @@ class ShareMember:
         self._has_polled = False
         self._in_flight = 0
         self._watches = Stopwatches(time.monotonic)
+        self._errors = RepeatedErrors()
         self._inbox: Inbox = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=f"{handler.name}-share-{number}", daemon=True)
         self._workers: ShareWorkers | None = None
@@ -187,7 +189,7 @@ class ShareMember:
                     problem = translate(error, doing=f"consuming {handler.source}", brokers=self._brokers)
                     if is_final(error.args[0]):
                         raise problem from error
-                    self._reporter.error(problem, fatal=False)
+                    self._report(problem)
                     self._stopping.wait(wait)
                     wait = min(2 * wait, _MAX_REBUILD_SECONDS)
         finally:
@@ -243,8 +245,12 @@ class ShareMember:
                 if is_final(error) or error.fatal():
                     raise KafkaException(error)
                 problem = translate(KafkaException(error), doing=f"reading {message.topic()}", brokers=self._brokers)
-                self._reporter.error(problem, fatal=False)
+                self._report(problem)
         return good
+
+    def _report(self, error: PenstockError) -> None:
+        if self._errors.is_due(str(error), time.monotonic()):
+            self._reporter.error(error, fatal=False)
 
     def _on_commit(self, offsets: Mapping[KafkaTopicPartition, set[int]], error: KafkaException | None) -> None:
         """The client's callback. The broker refuses an acknowledgement after the record's lock has expired."""

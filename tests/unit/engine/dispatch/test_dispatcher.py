@@ -26,6 +26,7 @@ from penstock.engine.dispatch.thread_messages import (
     Assigned,
     Commit,
     CommitAnswer,
+    EngineError,
     Fetched,
     Inbox,
     Lost,
@@ -36,6 +37,7 @@ from penstock.engine.dispatch.thread_messages import (
     Worked,
 )
 from penstock.engine.membership.catch_up import CatchUp
+from penstock.errors import ServerError
 
 TP = ("orders", 0)
 
@@ -389,3 +391,13 @@ def test_the_picture_has_the_tenants_that_take_turns() -> None:
         ("ben", 1.0, 0),
     ]
     assert acme.waiting > ben.waiting > 0
+
+
+def test_an_error_that_the_client_repeats_many_times_a_second_is_reported_once_in_ten_seconds() -> None:
+    bench = Bench()
+    for attempt in range(300):
+        bench.now = attempt / 20
+        bench.tell(EngineError(ServerError("No Kafka broker answers at kafka:9092."), fatal=False))
+    assert [each.reason for each in bench.reported(events.Error)] == [
+        "No Kafka broker answers at kafka:9092. Penstock retries."
+    ] * 2
