@@ -377,13 +377,8 @@ class SliceTask:
         if send.outputs is not None and not send.outputs.give_up():
             return  # another output of the same record was refused before
         if send.failure is None:
-<<<<<<< HEAD
-            self._written -= send.output_count
-            self._reporter.outputs_refused(send)
-=======
             self._written.count -= send.output_count
-            self._reporter.counts.read -= 1  # the dead letter counts it
->>>>>>> spark
+            self._reporter.outputs_refused(send)
         self._sent = [each for each in self._sent if each.tried is not send.tried]
         if self.handler.dead_letter is None:
             raise halt_error(
