@@ -170,7 +170,8 @@ def test_a_stop_waits_for_the_slice_of_this_epoch_although_that_of_an_earlier_on
     bench.driver.stop("asked to")
     bench.jobs.ended.put(JobEnded([earlier], [SliceResult(TP, earlier.epoch, Reached(200, "", 200))]))
     bench.driver._turn()
-    assert not bench.driver.is_over
+    was_over = bench.driver.is_over
+    assert not was_over
     bench.jobs.ended.put(JobEnded([now], [SliceResult(TP, now.epoch, Reached(200, "", 200))]))
     bench.driver._turn()
     assert bench.driver.is_over
