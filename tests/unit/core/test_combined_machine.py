@@ -123,9 +123,6 @@ class CombinedMachine(DispatchMachine):
             assert not found or self.circuit.probe_at == self.now + self.circuit.probe_seconds
         if self.rate is not None:
             assert all(len(run.records) == 1 for bundle in found for run in bundle)
-        due = self.dispatch.next_due()
-        asleep = {epoch.fetch_state.wake_at for epoch in self.dispatch.epochs}
-        assert due is None or due > self.now or due in asleep, "nothing is due that could have begun"
 
     def note(self, run: LaneRun, outcomes: list[Outcome], *, last: bool) -> None:
         before, was_open = len(self.sends), self.circuit.is_open
@@ -140,7 +137,7 @@ class CombinedMachine(DispatchMachine):
     @rule()
     def turn(self) -> None:
         """The dispatcher does everything that is due; then it sleeps until something is."""
-        for _ in range(3):  # a partition may have to be rewound and held up before it wakes
+        for _ in range(5):  # a partition is rewound and held up before it wakes, an emptied lane gives up its call
             self.time_passes(0.0)
             self.take(1)
         due = self.dispatch.next_due()
@@ -188,5 +185,7 @@ TestCombinedKeyOrder = CombinedMachine.TestCase
 TestCombinedNoOrder = CombinedNoOrder.TestCase
 TestCombinedFair = CombinedFair.TestCase
 TestCombinedPartitionOrder = CombinedPartitionOrder.TestCase
-for _case in (TestCombinedKeyOrder, TestCombinedNoOrder, TestCombinedFair, TestCombinedPartitionOrder):
-    _case.settings = settings(max_examples=60, stateful_step_count=60)
+TestCombinedKeyOrder.settings = TestCombinedNoOrder.settings = TestCombinedFair.settings = settings(
+    max_examples=60, stateful_step_count=60
+)
+TestCombinedPartitionOrder.settings = TestCombinedKeyOrder.settings

@@ -236,8 +236,7 @@ class HandlerDriver:
         if not ended:
             return
         for job in ended:
-            # By epoch too: the partition may have been lost, and a slice of its next epoch runs.
-            first = job.slices[0].tp, job.slices[0].epoch
+            first = job.slices[0].tp, job.slices[0].epoch  # a slice of a later epoch may run
             self._running = [each for each in self._running if (each[0].tp, each[0].epoch) != first]
             if job.error is not None:
                 self._job_failed(job, job.error)
@@ -358,11 +357,12 @@ class HandlerDriver:
         if self._stopping_at is None:
             self._stopping_at = now
             self._reports.stopping(reason)
-        if not self._running:
-            self._end(None)
-        elif now - self._stopping_at > self._handler.drain_timeout:
+        is_late = now - self._stopping_at > self._handler.drain_timeout
+        if is_late and self._running:
             self._reports.cancelled()
             self._cancel()
+        is_committed = self._tasks_commit or self._uncommitted.partitions <= self._unresolved.keys()
+        if not self._running and (is_late or is_committed):
             self._end(None)
 
     def _cancel(self) -> None:

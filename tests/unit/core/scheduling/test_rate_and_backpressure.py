@@ -17,11 +17,11 @@ OTHER: TopicPartition = ("t", 1)
 @pytest.fixture
 def dispatch() -> Dispatch:
     """One call every 10 seconds. Of four records, each partition may hold two."""
-    made = make_dispatch(order="key", concurrency=1, max_in_flight=4)
+    made = make_dispatch(order="key", max_in_flight=4)
     made.assign(TP, 0)
     made.assign(OTHER, 0)
     made.set_rate(RateLimit(10.0, 1, lambda _record: "all"))
-    made.set_concurrency(1)
+    made.set_concurrency(2)
     made.deliver(TP, keyed(TP, b"a", b"b", b"c", b"d"))
     return made
 
@@ -59,11 +59,14 @@ def test_a_lane_that_waits_and_is_emptied_runs_the_record_that_is_fetched_again(
 
 def test_a_lane_whose_turn_has_come_and_is_emptied_keeps_no_other_from_its_turn(dispatch: Dispatch) -> None:
     ((_, run),) = offsets(dispatch, 0.0)
+    dispatch.set_concurrency(1)
     dispatch.deliver(OTHER, keyed(OTHER, b"x"))
     assert offsets(dispatch, 10.0) == [], "its turn has come, and no worker is free"
     epoch = run.epoch
     epoch.lanes.drop_from(1, lambda record: record.offset)
     epoch.tracker.retract(1)
     finish(dispatch, run, 11.0)
+    assert offsets(dispatch, 11.0) == [], "the call is kept for the lane whose turn it was"
+    assert dispatch.next_due() == 11.0
     ((other, run),) = offsets(dispatch, 11.0)
     assert (other, run.epoch.tp) == (0, OTHER)

@@ -170,8 +170,43 @@ def test_a_stop_waits_for_the_slice_of_this_epoch_although_that_of_an_earlier_on
     bench.driver.stop("asked to")
     bench.jobs.ended.put(JobEnded([earlier], [SliceResult(TP, earlier.epoch, Reached(200, "", 200))]))
     bench.driver._turn()
-    assert not bench.driver.is_over
+    was_over = bench.driver.is_over
+    assert not was_over
     bench.jobs.ended.put(JobEnded([now], [SliceResult(TP, now.epoch, Reached(200, "", 200))]))
     bench.driver._turn()
     assert bench.driver.is_over
     assert bench.member.committed == [{TP: (200, "")}]
+
+
+def test_a_stop_waits_until_its_last_commit_is_accepted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A rebalance of others refuses commits until this member has joined again, so it must poll on."""
+    bench = Bench(monkeypatch, tmp_path)
+    bench.assign()
+    bench.turn()
+    (each,) = bench.jobs.started
+    bench.driver.stop("asked to")
+    bench.member.refuses = True
+    bench.jobs.ended.put(JobEnded([each], [SliceResult(TP, each.epoch, Reached(200, "", 200))]))
+    bench.driver._turn()
+    was_over = bench.driver.is_over
+    assert not was_over
+    bench.member.refuses = False
+    bench.driver._turn()
+    assert bench.driver.is_over
+    assert bench.member.committed == [{TP: (200, "")}]
+
+
+def test_a_stop_gives_up_a_commit_that_is_refused_for_longer_than_drain_timeout(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bench = Bench(monkeypatch, tmp_path, drain_timeout=0)
+    bench.assign()
+    bench.turn()
+    (each,) = bench.jobs.started
+    bench.driver.stop("asked to")
+    bench.member.refuses = True
+    bench.jobs.ended.put(JobEnded([each], [SliceResult(TP, each.epoch, Reached(200, "", 200))]))
+    while not bench.driver.is_over:
+        bench.driver._turn()
+    assert bench.member.committed == []
+    assert not [event for event in bench.events if isinstance(event, events.Error)], "no slice was cancelled"
