@@ -207,4 +207,4 @@ def _until(condition: Any) -> None:
 def test_the_pause_after_a_read_bounds_what_a_source_costs() -> None:
     assert pause_after(2.0, 0.01, 0.005) == 2.0
     assert pause_after(2.0, 1.0, 0.01) == 4.0, "brokers are slow"
-    assert pause_after(2.0, 0.3, 0.2) == 6.0, "the source has much to do"
+    assert pause_after(2.0, 0.3, 0.2) == 8.0, "the source has much to do"

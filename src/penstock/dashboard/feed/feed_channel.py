@@ -18,8 +18,8 @@ from penstock.errors import PenstockError
 _KEPT_MESSAGES = 32
 # The pause after a read is at least so many times the read, which may wait for brokers that are slow,
 _PAUSE_PER_READ = 4.0
-# and so many times the processor time of its thread: a source may use about 3 % of a core.
-_PAUSE_PER_PROCESSOR_TIME = 30.0
+# and so many times its processor time: a source may use about 2.5 % of a core.
+_PAUSE_PER_PROCESSOR_TIME = 40.0
 _TRY_AGAIN_SECONDS = 2.0
 
 
