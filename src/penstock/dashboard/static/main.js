@@ -135,7 +135,8 @@ function content() {
   }
   const topics = (shell.page.topics?.(shell.view) ?? []).map((each) => feed.topic(each));
   const trouble = topics.find((each) => each.trouble)?.trouble;
-  const empty = topics.length > 0 && topics.every((each) => !each.complete);
+  // The first topic is what the page is about: without it, the page would say that there is nothing.
+  const empty = topics.length > 0 && !topics[0].complete;
   return h("div", { key: `page ${shell.route.page}`, class: `page page-${shell.route.page}` },
     trouble ? notice(trouble) : null,
     !empty || shell.page.waits === false ? shell.page.render(shell.view) : trouble ? howToStart(trouble) : loading());
