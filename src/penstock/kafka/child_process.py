@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 from multiprocessing.connection import Connection
@@ -26,6 +27,8 @@ Say = Callable[[Any], None]
 
 _CHILD = f"from {__name__} import serve_parent; serve_parent()"
 _END_SECONDS = 3.0
+# So many calls are carried out at a time. Most of them wait for brokers.
+_MOST_CALLS = 256
 _PART, _ANSWER, _ERROR, _SAID, _UNUSABLE = range(5)
 _Answers = queue.SimpleQueue[tuple[int, Any]]
 
@@ -83,7 +86,7 @@ class ChildProcess:
             return pickle.dumps(self._make)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise ConfigError(
-                f"{self._name} cannot get the settings of the Kafka client: {error}.",
+                f"{self._name} cannot get its settings: {error}.",
                 hint="Define the functions among the settings at the top level of a module.",
             ) from error
 
@@ -221,9 +224,10 @@ def serve_parent() -> None:
     made: Any = None
     try:
         made = pickle.loads(pipe.recv_bytes())(lambda said: send(-1, _SAID, said))  # noqa: S301 - the same
+        # The threads are used again: glibc gives new ones memory of their own, which would grow.
+        callers = ThreadPoolExecutor(_MOST_CALLS, "call")
         while True:
-            message = pipe.recv_bytes()
-            threading.Thread(target=_carry_out, args=(made, message, send), daemon=True).start()
+            callers.submit(_carry_out, made, pipe.recv_bytes(), send)
     except (EOFError, OSError):
         if hasattr(made, "close"):
             made.close()
@@ -237,7 +241,7 @@ def serve_parent() -> None:
 def _not_started(error: Exception) -> PenstockError:
     return ConfigError(
         f"A child process could not start: {type(error).__name__}: {error}.",
-        hint="It imports the functions among the settings of the Kafka client by their names.",
+        hint="Define the functions among the settings at the top level of a module that can be imported.",
     )
 
 

@@ -1,12 +1,15 @@
 """What a page says when it cannot be shown, and that it continues by itself."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from playwright.sync_api import Route, expect
 
 from dashboard_tab import Scene, Tab
 from kafka_helpers import produce
+from penstock.cli.console.connect import connect
+from penstock.dashboard import DashboardOptions, serve_dashboard
 
 
 @pytest.fixture
@@ -31,6 +34,28 @@ def test_an_address_that_is_wrong_says_what_is_missing(
     page = refused.open(place, **parameters)
     expect(page.get_by_role("alert").filter(has_text=problem)).to_be_visible()
     page.get_by_role("link", name="Live apps").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Live apps")
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+@pytest.fixture
+def without_kafka(refused: Tab) -> Iterator[Tab]:
+    no_broker = partial(connect, "127.0.0.1:1", None, None)
+    with serve_dashboard(DashboardOptions(), connect=no_broker, note=print) as served:
+        refused.origin = f"http://{served.host}:{served.port}"
+        refused.page.goto(served.url)
+        yield refused
+        refused.page.goto("about:blank")
+
+
+def test_without_kafka_pages_say_so_and_never_that_there_is_nothing(without_kafka: Tab) -> None:
+    page = without_kafka.page
+    for place in ("letters", "groups", "topics", "whatif"):
+        without_kafka.open(place)
+        expect(page.get_by_role("alert")).to_contain_text("127.0.0.1:1")
+        expect(page.get_by_role("heading", name="No Kafka to look at, yet")).to_be_visible()
+        expect(page.get_by_text("No dead letters")).to_have_count(0)
+    without_kafka.open("apps")
     expect(page.get_by_role("heading", level=1)).to_have_text("Live apps")
     expect(page.get_by_role("alert")).to_have_count(0)
 

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -176,6 +177,27 @@ def test_only_rows_that_changed_travel(monkeypatch: pytest.MonkeyPatch) -> None:
     assert published[0] == {"a": {"n": 1, "x": "***"}, "b": {"n": 2}}, "what was published does not change"
     service.close_source(7)
     assert source.is_closed
+
+
+class Busy(Scripted):
+    """Another thread works for it, as those of the Kafka client do."""
+
+    def read(self, publish: Publish, visible: frozenset[str]) -> None:
+        worker = threading.Thread(target=self._work)
+        worker.start()
+        worker.join()
+        super().read(publish, visible)
+
+    def _work(self) -> None:
+        began = time.thread_time()
+        while time.thread_time() - began < 0.1:
+            pass
+
+
+def test_the_processor_time_of_all_threads_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = PageService(no_cluster, None, (), lambda _: None)
+    monkeypatch.setitem(service._makers, "apps", lambda _context, _given: Busy({}))
+    assert service.read(1, "apps", {}, frozenset(), part=lambda _: None) >= 0.1
 
 
 def test_an_empty_source_is_complete_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -208,4 +208,4 @@ def test_the_pause_after_a_read_bounds_what_a_source_costs() -> None:
     assert pause_after(2.0, 0.01, 0.005) == 2.0
     assert pause_after(2.0, 1.0, 0.01) == 4.0, "brokers are slow"
     assert pause_after(2.0, 20.0, 0.01) == 10.0, "brokers were down: their figures must not stay old for long"
-    assert pause_after(2.0, 0.3, 0.2) == 6.0, "the source has much to do"
+    assert pause_after(2.0, 0.3, 0.2) == 8.0, "the source has much to do"

@@ -20,8 +20,8 @@ _KEPT_MESSAGES = 32
 # than this: after an outage, whose last read waits for its requests, a page would show old figures for minutes.
 _PAUSE_PER_READ = 4.0
 _LONGEST_PAUSE_FOR_BROKERS = 10.0
-# and so many times the processor time of its thread: a source may use about 3 % of a core.
-_PAUSE_PER_PROCESSOR_TIME = 30.0
+# and so many times its processor time: a source may use about 2.5 % of a core.
+_PAUSE_PER_PROCESSOR_TIME = 40.0
 _TRY_AGAIN_SECONDS = 2.0
 
 

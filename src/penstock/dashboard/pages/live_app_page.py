@@ -72,6 +72,7 @@ class LiveAppSource:
         row["at_work"].sort(key=lambda each: -each["seconds"])
         row["longest_lanes"].sort(key=lambda each: -each["waiting"])
         row["retries"].sort(key=lambda each: each["seconds"])
+        row["partitions"].sort(key=lambda each: (each["topic"], each["partition"]))
         row["tenants"] = _added_up(members)
         oldest = [each["oldest_ms"] for each in members if each["oldest_ms"] is not None]
         row["oldest"] = min(oldest) / 1000 if oldest else None

@@ -135,7 +135,8 @@ function content() {
   }
   const topics = (shell.page.topics?.(shell.view) ?? []).map((each) => feed.topic(each));
   const trouble = topics.find((each) => each.trouble)?.trouble;
-  const empty = topics.length > 0 && topics.every((each) => !each.complete);
+  // The first topic is what the page is about: without it, the page would say that there is nothing.
+  const empty = topics.length > 0 && !topics[0].complete;
   return h("div", { key: `page ${shell.route.page}`, class: `page page-${shell.route.page}` },
     trouble ? notice(trouble) : null,
     !empty || shell.page.waits === false ? shell.page.render(shell.view) : trouble ? howToStart(trouble) : loading());
@@ -156,8 +157,9 @@ function navigation() {
   const open = shell.about?.pages.find((each) => each.name === shell.route.page);
   const here = open?.under || open?.name;
   const troubled = [...feed.topics.values()].some((each) => each.trouble);
-  const tone = troubled && feed.connection === "live" ? "warn" : { live: "good", connecting: "warn", lost: "bad", "signed-out": "bad" }[feed.connection];
-  const said = troubled && feed.connection === "live" ? "Something cannot be read now: the page says what" : { live: "Connected: figures update by themselves", connecting: "Connecting…", lost: "The dashboard does not answer", "signed-out": "Signed out" }[feed.connection];
+  const hasBroker = Boolean(shell.about?.brokers);
+  const tone = (troubled || !hasBroker) && feed.connection === "live" ? "warn" : { live: "good", connecting: "warn", lost: "bad", "signed-out": "bad" }[feed.connection];
+  const said = troubled && feed.connection === "live" ? "Something cannot be read now: the page says what" : !hasBroker && feed.connection === "live" ? "No broker has answered yet" : { live: "Connected: figures update by themselves", connecting: "Connecting…", lost: "The dashboard does not answer", "signed-out": "Signed out" }[feed.connection];
   return h("nav", { class: "side", "aria-label": "Pages" },
     h("a", { class: "brand", href: "#/" }, h("img", { src: "/static/icon.svg", alt: "", width: 22, height: 22 }), h("span", {}, "Penstock")),
     h("div", { class: "places" }, (shell.about?.pages ?? []).filter((each) => each.title).map((each, index) =>
