@@ -59,7 +59,8 @@ def _command(path: str, command: Any) -> Iterator[str]:
 
 def _argument(parameter: Any) -> str:
     name = parameter.metavar or str(parameter.name).upper()
-    return f"{name}..." if parameter.nargs == -1 else name
+    name = f"{name}..." if parameter.nargs == -1 else name
+    return name if parameter.required else f"[{name}]"
 
 
 def _names(option: Any) -> str:

@@ -4,25 +4,17 @@ Lesson 9 is in tests/integration/spark, where there is a session.
 """
 
 import io
-import os
-import pty
-import select
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from time import monotonic
+from collections.abc import Callable
 
 import pytest
 
-from kafka_helpers import WAIT_SECONDS
 from penstock.cli.console import lesson_pictures
 from penstock.cli.console.screen import Screen
 from penstock.kafka import Cluster
 from penstock.kafka.admin.consumer_groups import Groups
 from penstock.learn.course import LESSONS, find_lesson, run_lesson
 from penstock.learn.picture import LessonStep
+from terminals import terminal
 
 Facts = dict[str, object]
 Learn = Callable[[str], dict]  # type: ignore[type-arg]
@@ -131,59 +123,10 @@ def test_here_are_all_lessons_that_need_no_spark() -> None:
     assert {each.name for each in LESSONS if not each.needs_spark} <= here
 
 
-class Terminal:
-    """`penstock learn` in a terminal."""
-
-    def __init__(self, brokers: str, *words: str) -> None:
-        self._own, other = pty.openpty()
-        command = [sys.executable, "-m", "penstock", "learn", *words, "-b", brokers]
-        environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
-        self._process = subprocess.Popen(
-            command, stdin=other, stdout=other, stderr=other, env=environment, start_new_session=True
-        )
-        os.close(other)
-        self._readable = select.poll()  # select() fails if this process has many open files
-        self._readable.register(self._own, select.POLLIN)
-        self.shown = ""
-
-    def wait_for(self, text: str) -> None:
-        deadline = monotonic() + WAIT_SECONDS
-        while text not in self.shown:
-            assert monotonic() < deadline, self.shown
-            if self._readable.poll(100):
-                self.shown += os.read(self._own, 4096).decode(errors="replace")
-            else:
-                assert self._process.poll() is None, self.shown
-
-    def press(self, keys: str) -> None:
-        self.shown = ""
-        os.write(self._own, keys.encode())
-
-    def interrupt(self) -> None:
-        self._process.send_signal(signal.SIGINT)
-
-    def end(self) -> int:
-        try:
-            return self._process.wait(WAIT_SECONDS)
-        finally:
-            self._process.kill()
-            os.close(self._own)
-
-
-@contextmanager
-def terminal(brokers: str, *words: str) -> Iterator[Terminal]:
-    opened = Terminal(brokers, *words)
-    try:
-        yield opened
-    except BaseException:
-        opened.end()
-        raise
-
-
 def test_in_a_terminal_enter_goes_on_and_starts_the_next_lesson_and_q_leaves_nothing(
     brokers: str, cluster: Cluster
 ) -> None:
-    with terminal(brokers, "2") as learning:
+    with terminal("learn", "2", "-b", brokers) as learning:
         learning.wait_for("Enter goes on, q quits.")
         assert left_behind(cluster) != []
         learning.press("x\r")  # x does nothing
@@ -196,7 +139,7 @@ def test_in_a_terminal_enter_goes_on_and_starts_the_next_lesson_and_q_leaves_not
 
 
 def test_ctrl_c_leaves_nothing(brokers: str, cluster: Cluster) -> None:
-    with terminal(brokers, "2") as learning:
+    with terminal("learn", "2", "-b", brokers) as learning:
         learning.wait_for("Enter goes on, q quits.")
         learning.interrupt()
         assert learning.end() == 130

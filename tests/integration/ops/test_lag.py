@@ -1,5 +1,6 @@
 """Lag in records and seconds, and how a group is doing, on a real broker."""
 
+import json
 import time
 
 import pytest
@@ -139,6 +140,8 @@ def test_watching_shows_each_look_below_the_last_where_there_is_no_terminal(
     set_offsets(cluster, group, {(topic, 0): 3})
     shown = penstock("lag", group, "--watch", "--every", "10ms", "--times", "2").out
     assert shown.count("HISTORY") == 2
+    lines = penstock("lag", group, "--watch", "--every", "10ms", "--times", "2", "--json").out.splitlines()
+    assert [json.loads(line)["groups"][0]["group"] for line in lines] == [group, group], "one object a line"
 
 
 def _drop_before(cluster: Cluster, topic: str, offset: int) -> None:

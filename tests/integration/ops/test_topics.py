@@ -16,6 +16,7 @@ from cli_helpers import Penstock
 from kafka_helpers import WAIT_SECONDS, MakeTopic, produce, read_records, read_values, wait_for
 from penstock.core.records.partitioner import partition_for
 from penstock.kafka import make_producer
+from terminals import terminal
 
 
 def test_topics_are_created_listed_and_described(penstock: Penstock, brokers: str, make_topic: MakeTopic) -> None:
@@ -126,6 +127,17 @@ def test_tail_shows_the_last_records_or_from_a_time_or_an_offset_on(
     assert numbers("--from-beginning", "--partition", "1", "--limit", "2") == [1, 3]
     assert "key" not in penstock("tail", topic, "-n", "1").out
     assert '{"n": 19}' in penstock("tail", topic, "-n", "1").out
+
+
+def test_lines_typed_in_a_terminal_become_records_until_ctrl_d(brokers: str, make_topic: MakeTopic) -> None:
+    topic = make_topic(1)
+    with terminal("produce", topic, "-b", brokers) as typing:
+        typing.wait_for("Each line is a record. Ctrl+D at the start of a line ends the input.")
+        assert "\x1b[?25l" not in typing.shown, "no bar is drawn over what is typed"
+        typing.press("hello\n\x04")
+        typing.wait_for("Wrote 1 record")
+        assert typing.end() == 0
+    assert read_values(brokers, topic) == [b"hello"]
 
 
 def test_tail_shows_the_last_records_behind_markers_of_transactions_and_before_an_open_one(

@@ -1,11 +1,14 @@
 """The demo's own checks can fail."""
 
+import io
 from dataclasses import asdict, replace
 
 import pytest
 
 from penstock import Record
 from penstock.app import attempts
+from penstock.cli.commands.demo import picture
+from penstock.cli.console.screen import Screen
 from penstock.core.failures.outcome import Done, Failed, Skipped
 from penstock.core.reports.record_counts import Counts
 from penstock.demo import shop
@@ -99,3 +102,13 @@ def test_a_report_comes_back_from_its_json() -> None:
     assert report.as_json()["ok"] is False
     assert report.as_json()["engines"][0]["records_per_second"] == 5
     assert DemoReport.from_json(report.as_json()) == report
+
+
+def test_the_title_names_the_engine_if_only_one_has_run() -> None:
+    def title(*engines: EngineReport) -> str:
+        console = Screen(file=io.StringIO(), width=100, record=True)
+        console.print(picture(DemoReport("b:1", "orders", COUNTS, engines, None, ())))
+        return console.export_text().splitlines()[0].strip()
+
+    assert title(GOOD) == "10 orders on the local engine"
+    assert title(GOOD, replace(GOOD, engine="spark")) == "10 orders on each engine"

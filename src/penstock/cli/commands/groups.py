@@ -80,7 +80,8 @@ def ls(
     if without_shared is not None:
         if kind is not None and kind.lower() == SHARE.lower():
             raise without_shared
-        err.print(f"Share groups are not listed. {without_shared}", style="dim", markup=False, soft_wrap=True)
+        why = without_shared.hint if isinstance(without_shared, ConfigError) else without_shared
+        err.print(f"Share groups are not listed. {why}", style="dim", markup=False, soft_wrap=True)
     if not listed:
         cluster.require_sight("group")
     found = [

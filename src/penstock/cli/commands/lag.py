@@ -175,7 +175,7 @@ def _watch(view: _View, *, pause: float, times: int | None, as_json: bool) -> St
             while True:
                 status = view.look()
                 if as_json:
-                    print_json(view.as_json())
+                    print_json(view.as_json(), indent=None)
                 else:
                     live.update(Text.from_ansi("\n".join(view.lines(history=True)), no_wrap=True), refresh=True)
                 looks += 1

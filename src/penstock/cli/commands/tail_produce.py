@@ -229,7 +229,7 @@ def produce_(
     if partition is not None and partition >= count:
         raise TopicError(f"Topic {topic!r} has no partition {partition}.", hint=f"It has {count}.")
     with ExitStack() as stack:
-        bar = stack.enter_context(Progress(console=err, disable=as_json or not err.is_terminal, transient=True))
+        bar = stack.enter_context(_bar(is_typed=not (generate or files) and sys.stdin.isatty(), quiet=as_json))
         task = bar.add_task("records", total=generate)
         if generate is not None:
             records = generated(generate, topic, key=key, value=value or "$n")
@@ -250,6 +250,13 @@ def produce_(
     print_json({"written": written}, indent=None) if as_json else err.print(
         f"Wrote {counted(written, 'record')} to {topic}."
     )
+
+
+def _bar(*, is_typed: bool, quiet: bool) -> Progress:
+    """Return the bar, which is not drawn over what somebody types in a terminal."""
+    if is_typed:
+        err.print("Each line is a record. Ctrl+D at the start of a line ends the input.", style="dim")
+    return Progress(console=err, disable=quiet or is_typed or not err.is_terminal, transient=True)
 
 
 def _read_all(

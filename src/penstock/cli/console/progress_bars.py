@@ -45,6 +45,13 @@ class _Bar(BarColumn):
         return super().render(task) if (task.total or 0) > 1 else Text("")  # type: ignore[return-value]
 
 
+class _TimeLeft(TimeRemainingColumn):
+    max_refresh = 0.0  # otherwise a step without a total keeps the time of the one before for half a second
+
+    def render(self, task: Task) -> Text:
+        return super().render(task) if (task.total or 0) > 1 else Text("")
+
+
 class _Live:
     """One live line at the bottom of ``console``. Other lines scroll above it."""
 
@@ -56,7 +63,7 @@ class _Live:
             _Bar(),
             _Counts(table_column=Column(no_wrap=True)),
             _Rate(table_column=Column(no_wrap=True)),
-            TimeRemainingColumn(compact=True),
+            _TimeLeft(compact=True),
             console=console,
             transient=True,
             disable=not console.is_terminal,

@@ -146,9 +146,7 @@ class TerminalListener:
             case events.CommitFailed() | events.Joining() | events.Commanded():
                 self._say(_in_a_line(event), style="yellow")
             case events.Lost(topic=topic, partition=partition):
-                self._say(
-                    f"{topic}[{partition}]: lost to another member, which gets its unfinished records", style="yellow"
-                )
+                self._say(f"{topic}[{partition}]: lost; its next owner gets its unfinished records", style="yellow")
             case (
                 events.HotKey()
                 | events.Overdue()

@@ -17,7 +17,7 @@ TESTED_VERSION = "3.0.12"
 # Private parts may change in any version, so pyproject.toml has the same limits.
 _MIN_VERSION, _BELOW_VERSION = (3, 0, 12), (3, 1)
 _NEEDED_FOR = "Share groups, and assignors that the Kafka client does not have, need kafka-python"
-_INSTALL = "Install it: pip install 'penstock[assignors]'."
+_INSTALL = "Install kafka-python: pip install 'penstock[assignors]'."
 
 
 def _installed() -> str | None:

@@ -227,6 +227,7 @@ def test_a_step_does_not_keep_the_total_of_the_one_before() -> None:
     after = text.getvalue().partition("• Preparing")[2].partition("Preparing the data folder ")[2]
     assert "45,000,000" not in after
     assert " of " not in after, "a single broker is there or not"
+    assert ":" not in after, "no time is left of what is not counted"
 
 
 def test_the_counts_of_a_step_stay_on_one_line() -> None:
