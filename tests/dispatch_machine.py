@@ -26,6 +26,7 @@ from penstock.core.failures.retry_topic import RetryInfo
 from penstock.core.progress.offset_map import decode
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling import epoch_parts, lanes, outcome_rules, schedule
+from penstock.core.scheduling.at_rest import awaits_outcomes
 from penstock.core.scheduling.bundle_size import QUICK
 from penstock.core.scheduling.effects import OutputSet, Returned, Send
 from penstock.core.scheduling.fair_queue import Fairness
@@ -179,6 +180,9 @@ class DispatchMachine(RuleBasedStateMachine):
     def time_passes(self, seconds: float) -> None:
         self.now += seconds
         pauses, _ = self.dispatch.balance(self.now)
+        others = {each for each in self.dispatch.epochs if not each.is_ending} - {pause.epoch for pause in pauses}
+        states = [each.fetch_state for each in others]
+        assert not any(each.rewind_to is not None or (each.wake_at or self.now + 1) <= self.now for each in states)
         for pause in pauses:
             if pause.rewind_to is not None:
                 tp = pause.epoch.tp
@@ -367,8 +371,12 @@ class DispatchMachine(RuleBasedStateMachine):
     def bounds_hold(self) -> None:
         assert len(self.works) <= self.most_works
         in_flight = sum(len(self.unfinished[epoch.tp]) for epoch in self.dispatch.epochs)
-        assert self.delivered - self.dispatch.settled == in_flight
-        assert in_flight <= 40
+        assert self.delivered - self.dispatch.settled == in_flight == self.dispatch.in_flight.unfinished <= 40
+
+    @invariant()
+    def no_partition_with_unfinished_records_is_overlooked(self) -> None:
+        busy = [epoch for epoch in self.dispatch.epochs if epoch.tracker.unfinished]
+        assert self.dispatch.awaits_outcomes >= awaits_outcomes(busy, self.dispatch.in_flight)
 
     @invariant()
     def a_pause_is_for_what_was_named(self) -> None:

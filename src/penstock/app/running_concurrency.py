@@ -60,7 +60,7 @@ class RunningConcurrency:
     @property
     def is_enough_ahead(self) -> bool:
         """Whether so many works are queued that no worker waits for the dispatcher."""
-        return self._dispatch.busy - self.limit > queued_ahead(self.limit) // 2
+        return self._dispatch.busy > self._enough
 
     def breath(self, bundle_seconds: float) -> float:
         """How long the thread that hands out can let outcomes gather, if a worker needs so long for a bundle.
@@ -109,4 +109,6 @@ class RunningConcurrency:
         self._workers.resize(limit)
 
     def _tell_rules(self) -> None:
-        self._dispatch.set_concurrency(self.limit, queued_ahead(self.limit))
+        ahead = queued_ahead(self.limit)
+        self._enough = self.limit + ahead // 2
+        self._dispatch.set_concurrency(self.limit, ahead)

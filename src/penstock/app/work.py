@@ -115,7 +115,7 @@ class Work:
 
     @property
     def attempted(self) -> int:
-        return sum(len(run.outcomes) for run in self._started)
+        return sum([len(run.outcomes) for run in self._started])
 
     @property
     def has_success(self) -> bool:

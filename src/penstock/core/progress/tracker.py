@@ -42,8 +42,12 @@ class Tracker:
         if fresh:
             if (self._next is not None and fresh[0] < self._next) or not _ascend(fresh):
                 raise ValueError(f"offsets {fresh[0]}..{fresh[-1]} do not ascend from {self._next}")
-            self._offsets.extend(array("q", fresh))  # extending by an array copies memory; a list is added one by one
-            self._marks.extend(bytes(len(fresh)))
+            if len(fresh) == 1:  # at a low rate, nearly always
+                self._offsets.append(fresh[0])
+                self._marks.append(0)
+            else:
+                self._offsets.extend(array("q", fresh))  # copies memory; a list would be added one by one
+                self._marks.extend(bytes(len(fresh)))
             self.unfinished += len(fresh)
         self.reach(offsets[-1] + 1)
         return fresh
@@ -52,8 +56,10 @@ class Tracker:
         """We have fetched up to here: offsets below that were not delivered do not exist or are finished."""
         if self._next is None or offset > self._next:
             self._next = offset
-            self._skip_restored()
-        self._forget_restored(below=offset)
+            if self._restored:
+                self._skip_restored()
+        if self._restored:
+            self._forget_restored(below=offset)
 
     def retract(self, offset: int) -> None:
         """Remove this offset and all above it, none of which is finished: we will fetch them again."""
@@ -200,6 +206,6 @@ def _start(finished: Range) -> int:
 
 
 def _ascend(offsets: Sequence[int]) -> bool:
-    first = offsets[0]
+    first, count = offsets[0], len(offsets)
     # Nearly always there are no gaps, and a single comparison of two lists is enough.
-    return offsets == list(range(first, first + len(offsets))) or all(a < b for a, b in pairwise(offsets))
+    return count == 1 or offsets == list(range(first, first + count)) or all(a < b for a, b in pairwise(offsets))

@@ -1,4 +1,4 @@
-"""Whether something waits for records in progress, and whether there are any."""
+"""Whether something waits for records in progress."""
 
 from collections.abc import Iterable
 
@@ -7,18 +7,14 @@ from penstock.core.scheduling.lanes import Epoch
 
 
 def awaits_outcomes(epochs: Iterable[Epoch], in_flight: InFlightCount) -> bool:
-    """Whether something may wait for the records that workers have: other records, a revoke, or the fetcher."""
-    unfinished = 0
+    """Whether something may wait for the records that workers have: other records, a revoke, or the fetcher.
+
+    ``epochs`` has at least those with unfinished records.
+    """
     for epoch in epochs:
         here, pending = epoch.tracker.unfinished, epoch.pending
         # Inlined, as ``Epoch.started`` and ``Pending.count``: this runs in each turn of the dispatcher.
         started = epoch.lanes.in_progress + pending.sending + len(pending.unacked)
         if here > started or epoch.fetch_state.paused or not epoch.dispatching:
             return True
-        unfinished += here
-    return in_flight.limits.are_half_used(unfinished, in_flight.excess)
-
-
-def is_idle(epochs: Iterable[Epoch]) -> bool:
-    """Whether no delivered record is unfinished."""
-    return not any(epoch.tracker.unfinished for epoch in epochs)
+    return in_flight.are_half_used

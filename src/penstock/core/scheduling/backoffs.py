@@ -14,6 +14,9 @@ class Backoffs:
         self._heap: list[tuple[float, int, Lane]] = []
         self._numbers = count()  # so that lanes are never compared
 
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
     def __iter__(self) -> Iterator[tuple[float, Lane]]:
         return ((at, lane) for at, _, lane in self._heap)
 

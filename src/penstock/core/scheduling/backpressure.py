@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from penstock.core.scheduling.effects import Pause
-from penstock.core.scheduling.in_flight import InFlight
+from penstock.core.scheduling.in_flight import InFlight, InFlightCount
 from penstock.core.scheduling.lanes import AnyRecord, Epoch
 
 # How long ``max_in_flight`` must be used up before partitions above their share are paused and rewound. A pause makes
@@ -33,6 +33,7 @@ class Backpressure:
         self._bounds = bounds
         self._offset_of = offset_of
         self._full_since: float | None = None
+        self._is_acting = False  # a partition is paused, or about to be
 
     def sleep(self, epoch: Epoch, offset: int, *, now: float, wait: float) -> None:
         """Pause a retry topic's partition until the record at this offset is due.
@@ -44,11 +45,16 @@ class Backpressure:
         epoch.fetch_state.rewinding = True
         epoch.fetch_state.rewind_to = offset
         epoch.fetch_state.wake_at = now + max(wait, NAP_SECONDS)
+        self._is_acting = True
 
     @staticmethod
     def rewound(epoch: Epoch) -> None:
         """The fetcher has seeked back, so the records that arrive from now on count."""
         epoch.fetch_state.rewinding = False
+
+    def has_to_act(self, in_flight: InFlightCount) -> bool:
+        """Whether a partition is paused, or may have to be. Rarely so, and quickly seen: this runs in each turn."""
+        return self._is_acting or self._full_since is not None or in_flight.are_half_used
 
     def turn(self, epochs: Collection[Epoch], now: float) -> Balanced:
         """Decide which partitions to pause and which to resume.
@@ -57,8 +63,6 @@ class Backpressure:
         records that no worker has begun are dropped, and it is rewound to the first of them.
         """
         balanced = Balanced()
-        if self._full_since is None and not self._has_to_act(epochs):
-            return balanced
         share = max(1, self._bounds.max_records // max(1, len(epochs)))
         share_bytes = self._bounds.max_bytes // max(1, len(epochs))
         if self._is_full(epochs, now):
@@ -82,17 +86,8 @@ class Backpressure:
                 balanced.pause.append(Pause(epoch, None))
             elif not epoch.is_ending and self._resumes(epoch, share, share_bytes, now):
                 balanced.resume.append(epoch)
+        self._is_acting = any(epoch.fetch_state.is_active for epoch in epochs)
         return balanced
-
-    def _has_to_act(self, epochs: Iterable[Epoch]) -> bool:
-        """Whether a partition is paused, or may have to be. Rarely so, and quickly seen: this runs in each turn."""
-        unfinished = excess = 0
-        for epoch in epochs:
-            if epoch.fetch_state.is_active or epoch.is_paused:
-                return True
-            unfinished += epoch.tracker.unfinished
-            excess += epoch.large_values.excess
-        return self._bounds.are_half_used(unfinished, excess)
 
     def _bytes(self, epoch: Epoch) -> int:
         return self._bounds.bytes_of(epoch.tracker.unfinished, epoch.large_values.excess)

@@ -20,6 +20,10 @@ class PausedPartitions:
         self.partitions: frozenset[TopicPartition] = frozenset()
         """Those that were paused one by one."""
 
+    @property
+    def has_any(self) -> bool:
+        return self.covers_all or bool(self.partitions)
+
     def covers(self, tp: TopicPartition) -> bool:
         return self.covers_all or tp in self.partitions
 

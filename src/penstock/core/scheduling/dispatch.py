@@ -15,9 +15,10 @@ from penstock.core.failures.breaker import Circuit
 from penstock.core.failures.outcome import Failed
 from penstock.core.failures.pausing_circuit import PausingCircuit
 from penstock.core.progress.commit_gate import CommitGate
-from penstock.core.progress.offset_map import Range, encode
+from penstock.core.progress.offset_map import Range
 from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition
+from penstock.core.scheduling.at_rest import awaits_outcomes
 from penstock.core.scheduling.backpressure import Backpressure
 from penstock.core.scheduling.commanded_pause import CommandedPause
 from penstock.core.scheduling.effects import Effects, Pause, Result, Returned, Send
@@ -84,6 +85,8 @@ class Dispatch:
             key_of=key_of,
         )
         self._epochs: dict[TopicPartition, Epoch] = {}
+        # At least the epochs with unfinished records. A member may have hundreds of partitions, and few of them busy.
+        self._busy_epochs: set[Epoch] = set()
         self._numbers = count(1)
         self._backpressure = Backpressure(in_flight, offset_of)
         self.in_flight = InFlightCount(in_flight)
@@ -104,6 +107,11 @@ class Dispatch:
     @property
     def epochs(self) -> tuple[Epoch, ...]:
         return tuple(self._epochs.values())
+
+    @property
+    def awaits_outcomes(self) -> bool:
+        """Whether something may wait for the records that workers have: other records, a revoke, or the fetcher."""
+        return awaits_outcomes(self._busy_epochs, self.in_flight)
 
     @property
     def settled(self) -> int:
@@ -152,6 +160,7 @@ class Dispatch:
         for epoch in closed:
             epoch.end()
             del self._epochs[epoch.tp]
+            self._busy_epochs.discard(epoch)
             self.in_flight.settled += epoch.tracker.unfinished
             self.in_flight.excess -= epoch.large_values.remove([*epoch.large_values.excesses])
         self._schedule.forget_ended()
@@ -164,10 +173,12 @@ class Dispatch:
 
         ``excesses`` are those of large values, as ``InFlight.excesses`` returns them.
         """
+        self.in_flight.delivered += len(records)
         epoch = self._open_epoch(tp)
         if epoch is None:
             self.in_flight.settled += len(records)
             return
+        self._busy_epochs.add(epoch)
         offsets = list(map(self._offset_of, records))
         fresh = epoch.tracker.deliver(offsets)
         if len(fresh) < len(records):
@@ -184,8 +195,10 @@ class Dispatch:
 
     def deliver_later(self, tp: TopicPartition, record: AnyRecord, at: float) -> None:
         """Like ``deliver``, for a record that failed in an earlier epoch: its next attempt is due at this time."""
+        self.in_flight.delivered += 1
         epoch = self._open_epoch(tp)
         if epoch is not None and epoch.tracker.deliver([self._offset_of(record)]):
+            self._busy_epochs.add(epoch)
             self._schedule.deliver_later(epoch, record, at)
         else:
             self.in_flight.settled += 1
@@ -204,7 +217,7 @@ class Dispatch:
         """
         epoch = self._open_epoch(tp)
         if epoch is None:
-            self.in_flight.settled += len(records)
+            self.in_flight.dropped(len(records))
             return []
         due = list(takewhile(lambda each: each.said.wait <= 0, records))
         own = [each for each in due if each.said.of_this_group]
@@ -212,7 +225,7 @@ class Dispatch:
             offset = self._offset_of(each.record)
             # The record may have failed here since it was written, and been dropped by back-pressure after that.
             epoch.failures[offset] = max(each.said.failures, epoch.failures.get(offset, 0))
-        self.in_flight.settled += len(records) - len(own)
+        self.in_flight.dropped(len(records) - len(own))
         if excesses:
             kept = {self._offset_of(each.record) for each in own}
             excesses = {offset: excess for offset, excess in excesses.items() if offset in kept}
@@ -287,6 +300,8 @@ class Dispatch:
 
     def next_due(self) -> float | None:
         """When the next retry or rate is due, in memory or in a retry topic, or the ``linger`` of a batch is over."""
+        if self._pausing is None and not self._has_retry_topics:
+            return self._schedule.next_due()
         due = [self._schedule.next_due()]
         if self._pausing is not None and self._pausing.is_open:
             # Nothing starts before the breaker's next try.
@@ -300,7 +315,9 @@ class Dispatch:
 
     def report(self, results: Iterable[Result], now: float) -> Effects:
         """Workers have these outcomes of runs."""
-        return self._outcomes.report(results, now)
+        effects = self._outcomes.report(results, now)
+        self._busy_epochs.difference_update([each for each, _ in effects.finished if not each.tracker.unfinished])
+        return effects
 
     def ack(self, tp: TopicPartition, offset: int, record: AnyRecord) -> Effects:
         """The user acknowledges this record. It has no effect for a record that an earlier epoch read."""
@@ -333,18 +350,8 @@ class Dispatch:
 
         With ``known_too``, of every partition. Point and map are one snapshot.
         """
-        snapshots = ((epoch, self._snapshot(epoch)) for epoch in self._epochs.values())
+        snapshots = ((epoch, epoch.to_commit()) for epoch in self._epochs.values())
         return {e.tp: now for e, now in snapshots if now is not None and (known_too or now != e.committed)}
-
-    def _snapshot(self, epoch: Epoch) -> tuple[int, str] | None:
-        if epoch.gate is not None:
-            ahead = None if epoch.gate.is_shut or epoch.is_paused else epoch.tracker.ahead()
-            return epoch.committed if ahead is None else (ahead[0], encode(*ahead) or "")
-        point = epoch.tracker.commit_point
-        if point is None:
-            return None
-        # Without a map no record is lost: those that are finished above the commit point would be handled again.
-        return point, encode(point, epoch.tracker.finished_ranges()) or ""
 
     def committed(self, tp: TopicPartition, commit: tuple[int, str]) -> None:
         """The broker accepted this commit."""
@@ -375,14 +382,13 @@ class Dispatch:
         )
 
     def caught_up(self, ends: Mapping[TopicPartition, int]) -> bool:
-        """Whether every owned partition is finished up to its end in ``ends``.
-
-        Records of a retry topic that are not due yet do not count.
-        """
-        return all(_has_reached(epoch, ends.get(epoch.tp, 0)) for epoch in self._epochs.values())
+        """Whether every owned partition is finished up to its end in ``ends``."""
+        return all(epoch.has_reached(ends.get(epoch.tp, 0)) for epoch in self._epochs.values())
 
     def balance(self, now: float) -> tuple[list[Pause], list[Epoch]]:
         """Which partitions to pause and which to resume."""
+        if not (self._backpressure.has_to_act(self.in_flight) or self.commanded.has_any):
+            return [], []
         balanced = self._backpressure.turn(self._epochs.values(), now)
         self.in_flight.settled += balanced.dropped
         self.in_flight.excess -= balanced.dropped_excess
@@ -392,9 +398,3 @@ class Dispatch:
         """The fetcher has seeked back, so the records that arrive from now on count."""
         if (epoch := self._epochs.get(tp)) is not None:
             self._backpressure.rewound(epoch)
-
-
-def _has_reached(epoch: Epoch, end: int) -> bool:
-    if epoch.fetch_state.wake_at is not None:
-        return not epoch.tracker.unfinished
-    return (point := epoch.tracker.commit_point) is not None and point >= end

@@ -30,6 +30,11 @@ class HandedOver:
     excess: int = 0
     largest: int = 0  # the largest excess in the last handover
 
+    def add_small(self) -> None:
+        """As ``add``, for a single record whose value is not large."""
+        self.records += 1
+        self.largest = 0
+
     def add(self, records: int, excesses: Iterable[int]) -> None:
         excesses = [*excesses]
         self.records += records
@@ -95,11 +100,28 @@ class InFlightCount:
 
     def __init__(self, limits: InFlight) -> None:
         self.limits = limits
+        self.delivered = 0
+        """How many records were delivered."""
         self.settled = 0
         """How many delivered records are no longer in flight: finished, or dropped."""
         self.excess = 0
         """The excess of all large values in flight here."""
         self._excess_received = 0  # the excess of all large values that ever arrived here
+
+    def dropped(self, records: int) -> None:
+        """So many records were not delivered after all."""
+        self.delivered += records
+        self.settled += records
+
+    @property
+    def unfinished(self) -> int:
+        """How many records are in flight here; those on their way from the fetcher are not delivered yet."""
+        return self.delivered - self.settled
+
+    @property
+    def are_half_used(self) -> bool:
+        """Whether at least half of the records or of the bytes are in flight here."""
+        return self.limits.are_half_used(self.delivered - self.settled, self.excess)
 
     def received(self, excess: int) -> None:
         """Large values with this total excess have arrived; they are delivered or dropped by now."""

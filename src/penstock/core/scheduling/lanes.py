@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from penstock.core.failures.outcome import Outcome
 from penstock.core.progress.commit_gate import CommitGate
+from penstock.core.progress.offset_map import encode
 from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.epoch_parts import BITMAP_SPAN, FetchState, LargeValues, MapRoom, Pending
@@ -159,7 +160,7 @@ class Epoch:
     @property
     def is_open(self) -> bool:
         """Whether it accepts fetched records. If not, they are dropped and will be fetched again."""
-        return not self.is_ending and not self.fetch_state.rewinding
+        return not self.fetch_state.rewinding and not self.is_ending
 
     @property
     def is_ending(self) -> bool:
@@ -180,6 +181,23 @@ class Epoch:
         """Start no further record at all."""
         self.dispatching = False
         self.lanes.clear()
+
+    def to_commit(self) -> tuple[int, str] | None:
+        """The commit point and its offset map, one snapshot; None if the commit point is not known yet."""
+        if self.gate is not None:
+            ahead = None if self.gate.is_shut or self.is_paused else self.tracker.ahead()
+            return self.committed if ahead is None else (ahead[0], encode(*ahead) or "")
+        point = self.tracker.commit_point
+        if point is None:
+            return None
+        # Without a map no record is lost: those that are finished above the commit point would be handled again.
+        return point, encode(point, self.tracker.finished_ranges()) or ""
+
+    def has_reached(self, end: int) -> bool:
+        """Whether it is finished up to this offset. Records of a retry topic that are not due yet do not count."""
+        if self.fetch_state.wake_at is not None:
+            return not self.tracker.unfinished
+        return (point := self.tracker.commit_point) is not None and point >= end
 
     def attempt_at(self, offset: int) -> int:
         """The number of the next or current attempt at this record."""

@@ -10,7 +10,7 @@ docs/internals/dispatching.md has the measurement that justifies this.
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from itertools import chain
 from operator import attrgetter
 
@@ -57,14 +57,14 @@ class Schedule:
         self._order = order
         self._keyless = None if null_keys_in_order else _UNORDERED
         self._concurrency = self._workers = concurrency
-        self._batch = batch
-        self._linger = linger
+        self._batch, self._linger = batch, linger
         self._linger_until: float | None = None
         self._offset_of = offset_of
         self._key_of = key_of
         self._ready: ReadyLanes = deque()
         self._backoffs = Backoffs()
         self._busy = 0
+        self._mixes = False  # whether some partition may have a mixed lane
         self.rates = RateWaits(lambda: len(self._ready), self._make_ready, offset_of)
 
     # Records come in and go to workers.
@@ -78,7 +78,7 @@ class Schedule:
 
     def _deliver_by_key(self, epoch: Epoch, records: Sequence[AnyRecord]) -> None:
         find, keyless = epoch.lanes.by_key.get, self._keyless
-        # Inlined for speed: this runs for every record, and nearly always its lane exists.
+        # Inlined for speed, because this runs for every record.
         for key, record in zip(map(self._key_of, records), records):  # noqa: B905 - the check costs; both have one length
             lane = find(key)
             if lane is None:
@@ -109,25 +109,24 @@ class Schedule:
             self._ready.append(lane)
         return lane
 
-    # With order by key, a partition has a lane for each key, or one mixed lane while its handler is very quick.
-
-    def mix_or_split(self, epochs: Iterable[Epoch], size: int) -> None:
+    def mix_or_split(self, epochs: Collection[Epoch], size: int) -> None:
         """Give partitions one mixed lane while bundles of this size show that the handler is quick.
 
-        A mixed lane keeps the order of each key, and with a quick handler it delays other keys by almost nothing. It
-        is split into a lane for each key as soon as it could delay them: when a record is stuck or must be retried
-        (``put_back``), or when records take longer.
+        A mixed lane keeps the order of each key. It is split into a lane for each key as soon as it could delay other
+        keys: when a record is stuck or must be retried (``put_back``), or when records take longer.
         """
         size = 1 if self.rates.is_on else size  # a record that waits for its rate must hold up only its own key
         if self._order != "key" or self._batch or NOT_QUICK <= size < QUICK:
             return
-        for epoch in epochs:
-            lanes = epoch.lanes
-            if size < NOT_QUICK:
-                if lanes.mixed and not lanes.running:
+        if size >= QUICK:
+            for epoch in epochs:
+                if not (epoch.lanes.mixed or epoch.lanes.running) and epoch.dispatching and epoch.gate is None:
+                    self._mix(epoch)
+        elif self._mixes:
+            for epoch in epochs:
+                if epoch.lanes.mixed and not epoch.lanes.running:
                     self._split(epoch)
-            elif not lanes.mixed and not lanes.running and epoch.dispatching and epoch.gate is None:
-                self._mix(epoch)
+            self._mixes = any(epoch.lanes.mixed for epoch in epochs)
 
     def _mix(self, epoch: Epoch) -> None:
         lanes, position = epoch.lanes, epoch.tracker.position or 0
@@ -135,7 +134,7 @@ class Schedule:
             return
         records = sorted(chain.from_iterable(lane.waiting for lane in lanes.by_key.values()), key=self._offset_of)
         lanes.clear()
-        lanes.mixed = True
+        lanes.mixed = self._mixes = True
         self.deliver(epoch, records)
 
     def _split(self, epoch: Epoch) -> None:
@@ -308,6 +307,8 @@ class Schedule:
 
     def next_due(self) -> float | None:
         """When the next retry or rate is due, or the ``linger`` of an incomplete batch is over; None if none is."""
+        if not self._backoffs and not self.rates.is_on and self._linger_until is None:
+            return None
         due = [*self._backoffs.next_due(), *self.rates.next_due()]
         # Without a ready lane and a free worker, ``take`` does not end the linger: its time may be over long ago.
         if self._linger_until is not None and self._ready and self._busy < self._concurrency:
@@ -321,8 +322,7 @@ class Schedule:
 
     def stop_lingering(self) -> None:
         """Hand out incomplete batches at once, because no more records will arrive."""
-        self._linger = 0.0
-        self._linger_until = None
+        self._linger, self._linger_until = 0.0, None
 
     # Workers report runs.
 

@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from math import inf
 from queue import Empty
 
@@ -21,7 +22,6 @@ from penstock.core.progress.lease import Lease
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.repeated_errors import RepeatedErrors
-from penstock.core.scheduling.at_rest import is_idle
 from penstock.core.scheduling.bundle_size import BundleSize
 from penstock.core.scheduling.effects import Effects, Send
 from penstock.core.scheduling.in_flight import HandedOver
@@ -69,10 +69,10 @@ from penstock.errors import PenstockError
 # The longest wait for a message, without and with unfinished records; timers that are due sooner shorten it.
 _IDLE_SECONDS = 0.5
 _BUSY_SECONDS = 0.1
-# A pause between turns while enough bundles are queued for the workers.
+# A pause between turns while enough bundles are queued for the workers. ``RunningConcurrency.breath`` would be shorter:
+# with quick handlers, this thread would then take Python's lock from its workers too often.
 _BREATH_SECONDS = 0.001
-_OUTBOX_FULL_SECONDS = 0.02
-_PROGRESS_SECONDS = 0.5
+_OUTBOX_FULL_SECONDS, _PROGRESS_SECONDS = 0.02, 0.5
 # How often to collect outcomes from workers in the middle of a run.
 _COLLECT_SECONDS = 0.1
 # The most messages to take before timers are checked again.
@@ -109,6 +109,9 @@ class Dispatcher:
         self._to_record = adapter.to_record
         self._failed_records = FailedRecords(handler, adapter, wall_clock)
         self._circuit = circuit_of(handler.breaker)
+        # With a circuit breaker, a final failure may stop the app instead of becoming a dead letter. So its lane must
+        # wait for the decision.
+        self._has_dead_letter = handler.dead_letter is not None and self._circuit is None
         self._inbox = inbox
         self._reporter = reporter
         self._transactor: TransactorSide | None = None
@@ -202,14 +205,19 @@ class Dispatcher:
             self._workers.submit(works)
 
     def _advance_after(self, wait: float) -> list[Work]:
-        try:
-            self._take(self._inbox.get(timeout=wait) if wait > 0 else self._inbox.get_nowait())
-            for _ in range(_MESSAGE_BURST):
-                self._take(self._inbox.get_nowait())
-        except Empty:
-            pass
+        inbox = self._inbox
+        with suppress(Empty):
+            self._take(inbox.get(timeout=wait) if wait > 0 else inbox.get_nowait())
+        for _ in range(_MESSAGE_BURST):
+            if inbox.empty():
+                break
+            self._take(inbox.get_nowait())
         self._report()
-        return self._advance(self._clock())
+        works = self._advance(self._clock())
+        while self._awaits_works() and self._finished_works.has_any and not works:
+            self._take_finished_works()
+            works = self._advance(self._clock())
+        return works
 
     def _take_finished_works(self) -> None:
         for work in self._finished_works.take():
@@ -220,15 +228,18 @@ class Dispatcher:
         """How long to wait for a message; 0 if works have finished meanwhile that something waits for."""
         if self._outbox.is_full:
             return _OUTBOX_FULL_SECONDS
-        self._finished_works.are_awaited = is_awaited = self._awaits_works()
+        is_awaited = self._finished_works.are_awaited
         if is_awaited and self._finished_works.has_any:
             return 0.0
-        rests = not is_awaited and self._works.are_none and is_idle(self._dispatch.epochs)
+        rests = not is_awaited and self._works.are_none and not self._dispatch.in_flight.unfinished
         longest = _IDLE_SECONDS if rests else _BUSY_SECONDS
         return max(0.0, min(longest, min(self._commits.next, self.next_due()) - self._clock()))
 
     def _awaits_works(self) -> bool:
-        return self._shutdown.has_begun or self._finished_works.are_awaited_by(self._dispatch)
+        """Whether something waits for works; workers wake this thread for them from now on, or do not any more."""
+        finished = self._finished_works
+        finished.are_awaited = self._shutdown.has_begun or finished.are_awaited_by(self._dispatch)
+        return finished.are_awaited
 
     @property
     def next_commit(self) -> float:
@@ -246,7 +257,8 @@ class Dispatcher:
             self._take_finished_works()  # they finished before the message came
         match message:
             case Fetched():
-                self._lifecycle.unfetched.difference_update(message.records, message.ends)
+                if self._lifecycle.unfetched:
+                    self._lifecycle.unfetched.difference_update(message.records, message.ends)
                 self._deliveries.take(message)
             case Worked(work):
                 self._worked(work)
@@ -295,8 +307,7 @@ class Dispatcher:
             case Acked(tp, offset, record):
                 self._carry_out(self._dispatch.ack(tp, offset, record))
             case AckedBelow(offsets):
-                # The caller may be a handler whose worker still holds the outcomes of earlier records: collect them.
-                self._works.collect()
+                self._works.collect()  # the caller may be a handler, whose worker still holds earlier outcomes
                 self._report()
                 for tp, offset in offsets.items():
                     self._carry_out(self._dispatch.ack_below(tp, offset))
@@ -327,9 +338,6 @@ class Dispatcher:
             self._next_collection = now + _COLLECT_SECONDS
             self._check_works()
         works = self._take_works()
-        if self._finished_works.has_any and self._awaits_works():
-            self._take_finished_works()
-            works += self._take_works()
         self._lifecycle.balance(now)
         self._lifecycle.answer_revokes(now)
         if not self._shutdown.has_begun:
@@ -350,21 +358,19 @@ class Dispatcher:
         return works
 
     def _take_works(self) -> list[Work]:
-        """Take what may start now from the rules; ``_advance`` hands it to the workers."""
+        """Take what may start now from the rules; ``run`` hands it to the workers."""
         # Not the time of the turn: the process may have been frozen since, and workers have begun queued works.
         now = self._clock()
         if now > self._lease.until or self._outbox.is_full:
             return []
-        # With a circuit breaker, a final failure may stop the app instead of becoming a dead letter. So its lane must
-        # wait for the decision.
-        has_dead_letter, clock = self._handler.dead_letter is not None and self._circuit is None, self._clock
         self.rate.look()
         bundles = self._dispatch.take(now, self._bundle_size.size)
         self.concurrency.busy = self._dispatch.busy
-        works = [Work(runs, has_dead_letter=has_dead_letter, clock=clock) for runs in bundles]
-        if works:
-            self._works.add(works)
-            self._reporter.dispatched(works)
+        if not bundles:
+            return []
+        works = [Work(runs, has_dead_letter=self._has_dead_letter, clock=self._clock) for runs in bundles]
+        self._works.add(works)
+        self._reporter.dispatched(works)
         return works
 
     def _check_works(self) -> None:
@@ -375,8 +381,7 @@ class Dispatcher:
         self._works.report_slow(self._dispatch, self._reporter, has_idle=self._dispatch.busy < self.concurrency.limit)
 
     def _report(self) -> None:
-        results = self._works.take_results()
-        if results:
+        if results := self._works.take_results():
             self._reporter.attempted(results)
             self._carry_out(self._dispatch.report(results, self._clock()))
 

@@ -5,7 +5,6 @@ from contextlib import suppress
 
 from penstock.app import Handler
 from penstock.app.work import Work
-from penstock.core.scheduling.at_rest import awaits_outcomes
 from penstock.core.scheduling.dispatch import Dispatch
 from penstock.engine.dispatch.thread_messages import Inbox, Worked
 
@@ -43,7 +42,7 @@ class FinishedWorks:
 
     def are_awaited_by(self, dispatch: Dispatch) -> bool:
         """Whether something waits for works; the dispatcher's thread calls it."""
-        return self._are_all_awaited or awaits_outcomes(dispatch.epochs, dispatch.in_flight)
+        return self._are_all_awaited or dispatch.awaits_outcomes
 
     def _is_awaited_now(self) -> bool:
         return self.are_awaited

@@ -22,6 +22,7 @@ class FetchPositions:
         self._cooperates = cooperates or only_fetches
         self._only_fetches = only_fetches
         self._next: dict[TopicPartition, int] = {}  # the next offset to fetch of each owned partition
+        self._unfetched: set[TopicPartition] = set()  # neither a record nor the end came since the assignment
         self._paused_by_dispatcher: set[TopicPartition] = set()
         self._paused: set[TopicPartition] = set()  # in the client
         self._pending_seeks: dict[TopicPartition, int] = {}  # the client has not accepted these offsets yet
@@ -48,6 +49,7 @@ class FetchPositions:
         """Start to fetch these partitions at an offset, or, for None, at the start of the log."""
         new = {tp: OFFSET_BEGINNING if offset is None else offset for tp, offset in starts.items()}
         self._next.update(new)
+        self._unfetched.update(new)
         if self._cooperates:
             self._consumer.incremental_assign(_at(new))
         else:
@@ -65,16 +67,29 @@ class FetchPositions:
                 self._consumer.incremental_unassign(_partitions(tp for tp in tps if tp in self._next))
         for tp in tps:
             self._next.pop(tp, None)
+            self._unfetched.discard(tp)
             self._pending_seeks.pop(tp, None)
             self._paused_by_dispatcher.discard(tp)
 
-    def passed(self, tp: TopicPartition, offset: int) -> None:
+    def passed(self, tp: TopicPartition, offset: int) -> bool:
         """Note that all records below this offset were fetched; only ``seek`` and ``reassign_at`` go back.
 
-        The end of a partition, as one poll reports it, may be before records of the same poll.
+        Returns whether that was not known: the position moved, or nothing was fetched since the assignment. The end of
+        a partition, as one poll reports it, may be before records of the same poll.
         """
-        if tp in self._next:
-            self._next[tp] = max(offset, self._next[tp])
+        before = self._next.get(tp)
+        if before is None:  # it was revoked during the poll
+            return False
+        if offset > before:
+            self._next[tp] = offset
+        elif tp not in self._unfetched:
+            return False
+        self._unfetched.discard(tp)
+        return True
+
+    def knows_end(self, tp: TopicPartition, offset: int) -> bool:
+        """Return whether ``passed`` would return False for this end of a partition."""
+        return self._next.get(tp, -1) >= offset and tp not in self._unfetched
 
     def set_paused(self, *, everything: bool) -> None:
         """Make the client pause all owned partitions, or exactly those that the dispatcher has paused."""

@@ -64,6 +64,7 @@ class RecordPoller:
         self._idle_polls = 0  # so many polls in a row found nothing in flight and returned nothing
         self._is_self_managed = handler.is_self_managed  # its membership needs attention between polls
         self._has_buffered = True  # whether the client may have buffered records
+        self._consume: Callable[[int, float], list[Message]]
         self._clock = time.monotonic
         self._stops = None if handler.replay_range is None else handler.replay_range.ends
         topics = {topic for topic, _ in handler.partitions} if handler.partitions else {*handler.consumed_topics}
@@ -71,7 +72,7 @@ class RecordPoller:
 
     def begin(self, consumer: Any, positions: FetchPositions, drain_fetcher: DrainFetcher) -> None:
         """Use this consumer from now on."""
-        self._consumer = consumer
+        self._consume = consumer.consume
         self._positions = positions
         self._drain_fetcher = drain_fetcher
 
@@ -89,7 +90,10 @@ class RecordPoller:
         began = self._clock()
         self._idle_polls = self._idle_polls + 1 if self._is_empty else 0
         is_idle = self._idle_polls > _IDLE_POLLS and not self._is_self_managed
-        messages = self._ask(1, _IDLE_POLL_SECONDS if is_idle else _POLL_SECONDS)
+        seconds = _IDLE_POLL_SECONDS if is_idle else _POLL_SECONDS
+        messages = self._ask(1, seconds)
+        if messages and self._is_known_end(messages[0]):
+            messages = self._ask(1, seconds)
         if messages:
             self._idle_polls = 0
         # A call that had to wait has most likely returned the only record. If not, the next one does not have to wait.
@@ -140,9 +144,20 @@ class RecordPoller:
     def _ask(self, count: int, seconds: float) -> list[Message]:
         self._asked = count
         try:
-            return self._consumer.consume(count, seconds)  # type: ignore[no-any-return]
+            return self._consume(count, seconds)
         finally:
             self._asked = 0
+
+    def _is_known_end(self, message: Message) -> bool:
+        """Return whether this is the end of a partition, right behind the last record that was fetched.
+
+        At a low rate, nearly every answer of the broker has one record, and the end of the partition that had the
+        record before it.
+        """
+        error = message.error()
+        if error is None or error.code() != Code.LOCAL_PARTITION_EOF or self._stops is not None:
+            return False
+        return self._positions.knows_end(tp_of(message), message.offset() or 0)
 
     def _is_known(self, message: Message) -> bool:
         """Return whether the temporary consumer of a drain has fetched this message before."""
@@ -171,13 +186,13 @@ class RecordPoller:
             if reached:
                 self._positions.pause(reached)
             count = sum(map(len, records.values()))
+        for tp, batch in records.items():
+            self._positions.passed(tp, (batch[-1].offset() or 0) + 1)
+        # Behind the last record, the end is no news for the dispatcher.
+        ends = {tp: offset for tp, offset in ends.items() if self._positions.passed(tp, offset)}
         if records or ends:
             excesses = {tp: found for tp, batch in records.items() if (found := self._excesses(batch))}
             self._delivered.add(count, chain.from_iterable(found.values() for found in excesses.values()))
-            for tp, batch in records.items():
-                self._positions.passed(tp, (batch[-1].offset() or 0) + 1)
-            for tp, offset in ends.items():
-                self._positions.passed(tp, offset)
             # Last, because the dispatcher wakes up now and needs Python's lock.
             self._inbox.put(Fetched(records, ends, excesses))
 
@@ -185,7 +200,7 @@ class RecordPoller:
         """As ``_hand_over``, for a single message. At a low rate nearly every poll returns one."""
         (message,) = messages
         tp = tp_of(message)
-        self._delivered.add(1, ())
+        self._delivered.add_small()
         self._positions.passed(tp, (message.offset() or 0) + 1)
         self._inbox.put(Fetched({tp: messages}, {}))
 

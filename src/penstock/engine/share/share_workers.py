@@ -113,6 +113,8 @@ class _Tasks(OnEventLoop):
             if not is_ended(asyncio.current_task()):
                 self._report(worker_failure(self._handler, error))
             raise
+        finally:
+            self._end()
 
 
 def _wait(outcome: Outcome, until: float) -> float | None:

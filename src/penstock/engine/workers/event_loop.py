@@ -1,6 +1,7 @@
 """An event loop on its own thread, for ``async def`` handlers."""
 
 import asyncio
+import socket
 import threading
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
@@ -17,6 +18,39 @@ from penstock.errors import CallbackError
 
 _CLOSE_SECONDS = 1.0
 _GIVE_UP_SECONDS = 0.1
+
+
+class WakeUp:
+    """Lets the thread of an event loop call ``function`` soon; any thread may ask for it.
+
+    ``loop.call_soon_threadsafe`` does the same for any function. But it makes a handle for each call, and its loop
+    reads until nothing is left, so that the last read always raises an error. A wake-up by this socket takes three
+    quarters of the processor time.
+    """
+
+    def __init__(self, function: Callable[[], None]) -> None:
+        self._function = function
+        self._reads, self._writes = socket.socketpair()
+        for end in (self._reads, self._writes):
+            end.setblocking(False)  # noqa: FBT003 - Python's own parameter
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        """From now on this loop calls the function, also for earlier wake-ups."""
+        loop.call_soon_threadsafe(loop.add_reader, self._reads, self._run)
+
+    def __call__(self) -> None:
+        # If the socket is full, the loop has enough to read; if it is closed, the loop has ended.
+        with suppress(OSError):
+            self._writes.send(b"\0")
+
+    def _run(self) -> None:
+        self._reads.recv(4096)  # of several wake-ups, one is enough
+        self._function()
+
+    def close(self) -> None:
+        """Close the socket, after the loop has ended."""
+        self._reads.close()
+        self._writes.close()
 
 
 class OnEventLoop:
@@ -88,10 +122,15 @@ class OnEventLoop:
         self._loop.call_later(_GIVE_UP_SECONDS, self._give_up)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Start a task; only for the loop's thread. The set keeps the task alive: the loop holds tasks only weakly."""
-        task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        """Start a task, which calls ``_end`` last; only for the loop's thread.
+
+        The set keeps the task alive: the loop holds tasks only weakly.
+        """
+        self._tasks.add(self._loop.create_task(work))
+
+    def _end(self) -> None:
+        """Forget the current task. In a callback of the task, the loop would have to look at its sockets once more."""
+        self._tasks.discard(asyncio.current_task())
 
     def _run_loop(self) -> None:
         mark_engine_thread()

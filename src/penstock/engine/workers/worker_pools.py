@@ -27,7 +27,7 @@ from penstock.core.progress.lease import Lease
 from penstock.core.records.record import TopicPartition
 from penstock.engine.dispatch.finished_works import FinishedWorks
 from penstock.engine.dispatch.thread_messages import EngineError, Inbox
-from penstock.engine.workers.event_loop import OnEventLoop
+from penstock.engine.workers.event_loop import OnEventLoop, WakeUp
 from penstock.engine.workers.work_queue import WorkQueue
 from penstock.engine.workers.worker_processes import Child, check_importable
 from penstock.engine.workers.worker_resources import ThreadResources
@@ -180,22 +180,30 @@ class EventLoopWorkers(OnEventLoop):
         self._finished_works = finished_works or FinishedWorks(inbox)
         self._concurrency = handler.largest_concurrency
         self._serving = 0  # tasks that will take another bundle; a task that ends may still be in ``_tasks``
-        self._waiting: deque[Work] = deque()
+        self._waiting: deque[Work] = deque()  # the dispatcher appends, the loop's thread takes
+        self._wake_up = WakeUp(self._start)
         super().__init__(handler, stop=stop, report=lambda error: inbox.put(EngineError(error, fatal=True)))
         self._run_work = async_work_runner(self._handler, adapter, lease)
+        self._wake_up.attach(self._loop)
 
     def submit(self, works: Sequence[Work]) -> None:
-        self._loop.call_soon_threadsafe(self._start, works)
+        self._waiting.extend(works)
+        self._wake_up()
 
     def resize(self, concurrency: int) -> None:
         self._loop.call_soon_threadsafe(self._resize, concurrency)
 
     def _resize(self, concurrency: int) -> None:
         self._concurrency = concurrency
-        self._start(())
+        self._start()
 
-    def _start(self, works: Sequence[Work]) -> None:
-        self._waiting.extend(works)
+    def close(self) -> CallbackError | None:
+        problem = super().close()
+        if not self._thread.is_alive():
+            self._wake_up.close()
+        return problem
+
+    def _start(self) -> None:
         for _ in range(min(len(self._waiting), self._concurrency - self._serving)):
             self._serving += 1
             self._begin(self._work())
@@ -213,3 +221,4 @@ class EventLoopWorkers(OnEventLoop):
                 self._finished_works.add(work)
         finally:
             self._serving -= 1
+            self._end()

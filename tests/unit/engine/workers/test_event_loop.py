@@ -29,7 +29,7 @@ class Inbox(SimpleQueue[Any]):
 
     def put(self, message: Any, *_: Any) -> None:
         if self.next:
-            self.workers._loop.call_soon(self.workers._start, [self.next.pop()])
+            self.workers._loop.call_soon(self.workers.submit, [self.next.pop()])
         super().put(message)
 
 
@@ -51,6 +51,8 @@ def test_a_work_that_comes_while_a_task_is_about_to_end_is_begun_all_the_same() 
         assert inbox.get(timeout=WAIT_SECONDS) == Worked(second)
     finally:
         inbox.workers.close()
+    assert not inbox.workers._tasks, "tasks that have ended are forgotten"
+    inbox.workers.submit([first])  # has no effect any more
 
 
 def test_resources_that_never_close_leave_no_pending_task_behind() -> None:
