@@ -19,8 +19,8 @@ from confluent_kafka import Message
 from penstock import App
 from penstock import engine as local
 from penstock.app import Handler
-from penstock.app.attempt import attempts
-from penstock.app.middleware import layer
+from penstock.app.attempts.attempt import attempts
+from penstock.app.resources.middleware import layer
 from penstock.core.reports.events import Assigned, Event, Stopping
 from penstock.kafka import MESSAGES, Cluster
 

@@ -10,7 +10,7 @@ from confluent_kafka import Message
 
 from penstock import App, Retry
 from penstock.app import Handler
-from penstock.app.running_concurrency import auto_concurrency
+from penstock.app.dispatching.running_concurrency import auto_concurrency
 from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.failures.pausing_circuit import circuit_of
 from penstock.core.progress.slices import Reached, Slice

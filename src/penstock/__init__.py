@@ -8,7 +8,7 @@ from penstock._version import __version__
 if TYPE_CHECKING:
     from penstock.app import App, BatchId, Console, ForeachBatch, Jdbc, Maintenance, Source, Table, Topic
     from penstock.app.out import Out
-    from penstock.app.replay_options import Replay
+    from penstock.app.runs.replay_options import Replay
     from penstock.core.failures.breaker import Breaker
     from penstock.core.failures.later import Later
     from penstock.core.failures.outcome import Reject, Skip
@@ -62,7 +62,7 @@ _HOMES = {
         ("App", "BatchId", "Console", "ForeachBatch", "Jdbc", "Maintenance", "Source", "Table", "Topic"), "penstock.app"
     ),
     "Out": "penstock.app.out",
-    "Replay": "penstock.app.replay_options",
+    "Replay": "penstock.app.runs.replay_options",
     "Breaker": "penstock.core.failures.breaker",
     "Later": "penstock.core.failures.later",
     **dict.fromkeys(("Reject", "Skip"), "penstock.core.failures.outcome"),

@@ -20,9 +20,9 @@ import penstock
 from docs_check.environment import page_id
 from docs_check.pages import File, Fragment, Given, NotRun, steps_of
 from penstock import App
-from penstock.app.option_support import Engine
 from penstock.app.options import HANDLER_OPTIONS
 from penstock.app.options.all_options import refuse_unsupported
+from penstock.app.options.option_support import Engine
 from penstock.errors import ConfigError
 
 _MAKES_AN_APP = re.compile(r"^\w+ = App\(", re.MULTILINE)

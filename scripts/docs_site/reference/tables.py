@@ -9,7 +9,7 @@ from typing import Any
 
 from docs_site.reference.docstrings import cell, markdown_of
 from penstock.app.config.option_table import app_options
-from penstock.app.option_reference import option_table, pipeline_table
+from penstock.app.options.option_reference import option_table, pipeline_table
 from penstock.core.failures import dead_letter_headers
 from penstock.core.records import origin, time_headers
 from penstock.core.reports import event_json, events

@@ -2,10 +2,20 @@
 
 from penstock.app.app_loader import load_app, load_module
 from penstock.app.application import App
-from penstock.app.attempt import RECORDS, halt_error, stop_error, worker_error
-from penstock.app.consume_options import Start
+from penstock.app.attempts.attempt import RECORDS, halt_error, stop_error, worker_error
+from penstock.app.attempts.plain_outputs import WriteValues, plain_runner
+from penstock.app.attempts.record_adapter import Arguments, RecordAdapter, reader_by
+from penstock.app.attempts.task_cancellation import end_task, forget_cancellation, is_ended
+from penstock.app.attempts.work_runner import (
+    RunWork,
+    async_work_runner,
+    batch_runner,
+    single_record_runner,
+    work_runner,
+)
 from penstock.app.handler import Handler
 from penstock.app.options import refuse_unsupported
+from penstock.app.options.consume_options import Start
 from penstock.app.pipelines import (
     BatchId,
     Console,
@@ -18,14 +28,10 @@ from penstock.app.pipelines import (
     Table,
     Topic,
 )
-from penstock.app.plain_outputs import WriteValues, plain_runner
-from penstock.app.record_adapter import Arguments, RecordAdapter, reader_by
 from penstock.app.routing.route_group import RouteGroup
 from penstock.app.routing.routed_attempts import attempts, attempts_async, batch_attempts, batch_attempts_async
-from penstock.app.run_control import Control, NoControl, PartitionProgress, engine_is_elsewhere
+from penstock.app.runs.run_control import Control, NoControl, PartitionProgress, engine_is_elsewhere
 from penstock.app.signature import called
-from penstock.app.task_cancellation import end_task, forget_cancellation, is_ended
-from penstock.app.work_runner import RunWork, async_work_runner, batch_runner, single_record_runner, work_runner
 
 __all__ = [
     "RECORDS",

@@ -7,8 +7,8 @@ from pathlib import Path
 from types import ModuleType
 
 from penstock.app.application import App
-from penstock.app.run_control import importing
-from penstock.app.traceback_text import line_outside_of_libraries
+from penstock.app.attempts.traceback_text import line_outside_of_libraries
+from penstock.app.runs.run_control import importing
 from penstock.errors import ConfigError
 
 

@@ -7,14 +7,12 @@ from dataclasses import replace
 from typing import Any, Never, TypeVar, Unpack
 
 from penstock.app.conflicts import check_handlers, check_pipeline
-from penstock.app.consume_options import is_offset, is_topic_partition
-from penstock.app.declared_resources import ResourceMethods
 from penstock.app.handler import Handler
 from penstock.app.hooks import HookMethods
-from penstock.app.live_methods import LiveMethods
-from penstock.app.option_reference import documented
-from penstock.app.option_values import handler_values
 from penstock.app.options import HANDLER_OPTIONS, SETTINGS, ConsumeOptions, with_defaults
+from penstock.app.options.consume_options import is_offset, is_topic_partition
+from penstock.app.options.option_reference import documented
+from penstock.app.options.option_values import handler_values
 from penstock.app.pipelines import (
     PIPELINE_OPTIONS,
     Pipeline,
@@ -23,9 +21,11 @@ from penstock.app.pipelines import (
     checked_sources,
     pipeline_values,
 )
+from penstock.app.resources.declared_resources import ResourceMethods
 from penstock.app.routing.route_group import with_route_groups
-from penstock.app.run_control import Control, ControlSlot, PartitionProgress
-from penstock.app.run_methods import RunMethods
+from penstock.app.runs.live_methods import LiveMethods
+from penstock.app.runs.run_control import Control, ControlSlot, PartitionProgress
+from penstock.app.runs.run_methods import RunMethods
 from penstock.app.signature import function_name
 from penstock.core.records.record import TopicPartition
 from penstock.core.settings import Registry, client_settings, hide_passwords, registry_of

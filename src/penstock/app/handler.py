@@ -7,7 +7,10 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, get_args
 
-from penstock.app.consume_options import (
+from penstock.app.decoders import check_decoders
+from penstock.app.offset_store import OffsetStore
+from penstock.app.options import CommitMode, Concurrency, Delivery, Mode, RawField, Scale, WorkerKind
+from penstock.app.options.consume_options import (
     KNOWN_TO_CLIENT,
     OnPartitions,
     Protocol,
@@ -18,19 +21,16 @@ from penstock.app.consume_options import (
     check_start,
     matches,
 )
-from penstock.app.decoders import check_decoders
-from penstock.app.guarantees import check_dedupe, check_guarantees
-from penstock.app.offset_store import OffsetStore
-from penstock.app.options import CommitMode, Concurrency, Delivery, Mode, RawField, Scale, WorkerKind
+from penstock.app.options.guarantees import check_dedupe, check_guarantees
+from penstock.app.options.output_options import check_outputs, output_topic_problem
+from penstock.app.options.tracing_option import check_tracing
+from penstock.app.options.worker_options import check_workers, largest_concurrency
 from penstock.app.out import Out
-from penstock.app.output_options import check_outputs, output_topic_problem
-from penstock.app.replay_range import ReplayRange
+from penstock.app.resources.wiring import PLAIN, Wiring
 from penstock.app.routing.value_types import taken_types
 from penstock.app.routing.when import Otherwise, check_otherwise, read_when
+from penstock.app.runs.replay_range import ReplayRange
 from penstock.app.signature import Signature, read_signature
-from penstock.app.tracing_option import check_tracing
-from penstock.app.wiring import PLAIN, Wiring
-from penstock.app.worker_options import check_workers, largest_concurrency
 from penstock.assign import Assignor, assignor_named
 from penstock.assign.cooperative import cooperates
 from penstock.core.failures.breaker import Breaker

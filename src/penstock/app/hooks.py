@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar
 
+from penstock.app.attempts.traceback_text import described
 from penstock.app.signature import function_name
-from penstock.app.traceback_text import described
 from penstock.core.failures.outcome import error_name
 from penstock.core.reports.events import Event
 from penstock.errors import CallbackError, ConfigError

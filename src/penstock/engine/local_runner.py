@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from penstock.app import App, refuse_unsupported
-from penstock.app.tuned_gc import tuned_gc
+from penstock.app.dispatching.tuned_gc import tuned_gc
 from penstock.codecs import prepare_formats
 from penstock.core.reports.events import Event
 from penstock.engine.handler_members import HandlerMembers

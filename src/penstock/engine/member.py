@@ -15,8 +15,8 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from penstock.app import Handler
-from penstock.app.live_command import HandlerState, LiveCommand
-from penstock.app.reporter import Reporter
+from penstock.app.dispatching.reporter import Reporter
+from penstock.app.runs.live_command import HandlerState, LiveCommand
 from penstock.core.progress.lease import Lease
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 
 from penstock.app import Handler
-from penstock.app.engine_threads import mark_engine_thread
+from penstock.app.dispatching.engine_threads import mark_engine_thread
 from penstock.app.resources import OpenResources, Resource, never_closed
 from penstock.core.reports.events import Error, Event
 from penstock.engine.workers.worker_resources import until_made

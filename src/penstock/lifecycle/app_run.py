@@ -11,9 +11,9 @@ from functools import partial
 
 from penstock.app import App, Handler, Pipeline
 from penstock.app.hooks import Hooks
-from penstock.app.replay_options import ReplayResult
 from penstock.app.routing.route_reports import routed_events
-from penstock.app.run_options import RunSettings
+from penstock.app.runs.replay_options import ReplayResult
+from penstock.app.runs.run_options import RunSettings
 from penstock.core.reports.events import Error, Event, RangeRead, Started, Stopped
 from penstock.errors import CallbackError, ConfigError
 from penstock.lifecycle.brokers import brokers_in_program
@@ -27,7 +27,7 @@ _STANDARD_ERROR = 2
 
 
 class AppRun:
-    """Implements ``penstock.app.run_slot.Run``. Use it once: call ``start``, ``run_here`` or ``run_beside``.
+    """Implements ``penstock.app.runs.run_slot.Run``. Use it once: call ``start``, ``run_here`` or ``run_beside``.
 
     ``emit`` gets every event, on the threads of the engine. The thread that runs the app writes ``failure`` before it
     completes ``started`` and ``ended``, and ``replay_result`` before ``ended``, so a thread that waited may read them.

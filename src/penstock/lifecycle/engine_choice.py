@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.app import App
 from penstock.app.hooks import Hooks
 from penstock.app.pipelines import Span
-from penstock.app.run_options import Engine, RunSettings
+from penstock.app.runs.run_options import Engine, RunSettings
 from penstock.app.signature import function_name
 from penstock.core.reports import events
 from penstock.core.reports.events import Event

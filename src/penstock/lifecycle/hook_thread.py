@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, wait
 from typing import Any
 
-from penstock.app.engine_threads import mark_engine_thread
+from penstock.app.dispatching.engine_threads import mark_engine_thread
 from penstock.app.hooks import EventListener, Hooks, hook_error
 from penstock.app.signature import function_name
 from penstock.core.reports.events import Error, Event, EventsDropped

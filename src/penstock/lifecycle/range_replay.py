@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from penstock.app import App, Handler
 from penstock.app.pipelines import Span
-from penstock.app.replay_options import Replay, ReplayResult
-from penstock.app.replay_range import ReplayRange, check_replayable, replay_group, replayed
+from penstock.app.runs.replay_options import Replay, ReplayResult
+from penstock.app.runs.replay_range import ReplayRange, check_replayable, replay_group, replayed
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import RangeRead, Stopped
 from penstock.core.text.suggestions import suggestion

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from penstock.app import App, Handler, attempts, attempts_async, batch_attempts, batch_attempts_async
-from penstock.app.record_adapter import RecordAdapter
+from penstock.app.attempts.record_adapter import RecordAdapter
 from penstock.app.resources import AsyncResources, OpenResources
 from penstock.app.routing.route_choice import choice
 from penstock.app.routing.route_group import RouteGroup

@@ -31,7 +31,7 @@ import msgspec
 
 from penstock import errors
 from penstock.app import App
-from penstock.app.live_command import Action, HandlerState, LiveCommand, user_name
+from penstock.app.runs.live_command import Action, HandlerState, LiveCommand, user_name
 from penstock.core.settings import redacted_values
 from penstock.core.text.foreign_text import printable_line
 from penstock.errors import ConfigError, PenstockError, ServerError, StateError

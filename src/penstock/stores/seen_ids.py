@@ -5,7 +5,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from penstock.app.deduplication import IdInProgress
+from penstock.app.attempts.deduplication import IdInProgress
 
 MOST_IDS = 1_000_000
 _CLEAN_EVERY = 10_000

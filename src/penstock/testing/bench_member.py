@@ -6,8 +6,8 @@ from math import inf
 from queue import SimpleQueue
 
 from penstock.app import Handler
-from penstock.app.live_command import HandlerState, LiveCommand
-from penstock.app.reporter import Reporter
+from penstock.app.dispatching.reporter import Reporter
+from penstock.app.runs.live_command import HandlerState, LiveCommand
 from penstock.core.progress.lease import FOREVER
 from penstock.core.records.record import TopicPartition
 from penstock.engine.dispatch.dispatcher import Dispatcher

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from penstock.app import Handler, RecordAdapter, async_work_runner, end_task, work_runner
-from penstock.app.work import Work
+from penstock.app.attempts.work import Work
 from penstock.core.progress.lease import FOREVER
 from penstock.core.scheduling.bundle_size import BundleSize
 from penstock.engine.dispatch.thread_messages import Inbox, Worked

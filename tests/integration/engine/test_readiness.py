@@ -2,7 +2,7 @@
 
 from kafka_helpers import QUICK, MakeTopic, wait_for
 from penstock import App, Avro
-from penstock.app.run_options import RunSettings
+from penstock.app.runs.run_options import RunSettings
 from penstock.devkit import Embedded
 from penstock.engine import HealthBoard
 from penstock.lifecycle import AppRun, RunExtras

@@ -7,7 +7,7 @@ import pytest
 
 from penstock import App
 from penstock.app import Handler
-from penstock.app.consume_options import matches
+from penstock.app.options.consume_options import matches
 from penstock.assign import CooperativeSticky, Sticky
 from penstock.errors import ConfigError, StateError
 from penstock.kafka.client.clients import consumer_config, member_settings

@@ -341,7 +341,7 @@ def test_a_batch_has_a_list_of_records() -> None:
 
 
 def test_without_middleware_and_resources_the_function_itself_is_called() -> None:
-    from penstock.app.called_handler import called_handler  # noqa: PLC0415
+    from penstock.app.attempts.called_handler import called_handler  # noqa: PLC0415
 
     (handler,) = shop().wired_handlers()
     assert called_handler(handler) is handler

@@ -11,9 +11,9 @@ from docs_check.environment import ROOT
 from penstock import App, Breaker, Rate, Record, by
 from penstock.app import Handler, refuse_unsupported
 from penstock.app.config.option_table import handler_options
-from penstock.app.option_reference import TABLES, filled
-from penstock.app.option_support import ENGINE_HINTS, ENGINE_NAMES, Engine, Refused
 from penstock.app.options import HANDLER_OPTIONS, OPTION_GROUPS, SETTINGS, ConsumeOptions
+from penstock.app.options.option_reference import TABLES, filled
+from penstock.app.options.option_support import ENGINE_HINTS, ENGINE_NAMES, Engine, Refused
 from penstock.errors import ConfigError
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))

@@ -3,8 +3,8 @@
 import pytest
 
 from penstock import App, Record, by
-from penstock.app.raw_fields import raw_reader
-from penstock.app.record_adapter import RecordAdapter
+from penstock.app.attempts.raw_fields import raw_reader
+from penstock.app.attempts.record_adapter import RecordAdapter
 from penstock.errors import ConfigError
 
 RECORD = Record("t", 0, 0, b"acme:17", b"{}", (("tenant", b"old"), ("other", b"x"), ("tenant", b"new")))

@@ -7,7 +7,7 @@ import pytest
 
 from penstock import App, Record
 from penstock.app import Handler
-from penstock.app.replay_range import ReplayRange, check_replayable, replay_group, replayed
+from penstock.app.runs.replay_range import ReplayRange, check_replayable, replay_group, replayed
 from penstock.errors import ConfigError
 
 TP = ("orders", 0)

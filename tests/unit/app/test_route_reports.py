@@ -4,7 +4,7 @@ from typing import Any
 
 from penstock import App, Record
 from penstock.app import RouteGroup
-from penstock.app.record_adapter import RecordAdapter
+from penstock.app.attempts.record_adapter import RecordAdapter
 from penstock.app.routing.route_reports import RouteReports
 from penstock.core.failures.outcome import DONE, Done, Failed, ProducerRecord, Skipped
 from penstock.core.progress.tracker import Tracker

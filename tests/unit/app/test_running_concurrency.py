@@ -4,9 +4,9 @@ import pytest
 
 from dispatch_helpers import make_dispatch
 from penstock import App, Record
-from penstock.app.record_adapter import RecordAdapter
-from penstock.app.reporter import Reporter
-from penstock.app.running_concurrency import RunningConcurrency
+from penstock.app.attempts.record_adapter import RecordAdapter
+from penstock.app.dispatching.reporter import Reporter
+from penstock.app.dispatching.running_concurrency import RunningConcurrency
 
 TP = ("t", 0)
 

@@ -6,9 +6,9 @@ import pytest
 
 from dispatch_helpers import keyed, make_dispatch, take
 from penstock import App, Rate
-from penstock.app.record_adapter import RecordAdapter
-from penstock.app.reporter import Reporter
-from penstock.app.running_rate import RunningRate
+from penstock.app.attempts.record_adapter import RecordAdapter
+from penstock.app.dispatching.reporter import Reporter
+from penstock.app.dispatching.running_rate import RunningRate
 from penstock.core.failures.outcome import DONE
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event

@@ -8,8 +8,8 @@ import pytest
 
 from penstock import App
 from penstock.app import RECORDS, Handler, attempts, end_task
-from penstock.app.attempt import attempts_async
-from penstock.app.time_limit import within_limit
+from penstock.app.attempts.attempt import attempts_async
+from penstock.app.attempts.time_limit import within_limit
 from penstock.core.failures.outcome import Failed
 from penstock.core.records.record import Record
 from penstock.errors import ConfigError

@@ -9,7 +9,7 @@ import pytest
 
 from penstock import App, Record, Reject
 from penstock.app import Handler, attempts, attempts_async, batch_attempts, batch_attempts_async
-from penstock.app.traceback_text import described
+from penstock.app.attempts.traceback_text import described
 from penstock.core.failures.dead_letter_headers import MAX_TRACEBACK_BYTES
 from penstock.core.failures.outcome import DONE, Failed, Outcome
 

@@ -125,7 +125,7 @@ def test_nothing_of_it_is_imported_unless_it_is_switched_on() -> None:
 
 
 def test_without_the_package_a_declaration_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.app.tracing_option.find_spec", lambda name: util.find_spec(f"no_{name}"))
+    monkeypatch.setattr("penstock.app.options.tracing_option.find_spec", lambda name: util.find_spec(f"no_{name}"))
     with pytest.raises(SetupError, match=r"penstock\[otel\]"):
         App("shop").consume("orders", tracing=True)(lambda value: None)
     with pytest.raises(ConfigError, match="is not a bool"):

@@ -6,7 +6,7 @@ from time import monotonic
 import pytest
 
 from penstock import Record
-from penstock.app.work import Work
+from penstock.app.attempts.work import Work
 from penstock.core.failures.outcome import DONE, Delayed, Failed, Outcome
 from penstock.core.progress.lease import Lease
 from penstock.core.progress.tracker import Tracker

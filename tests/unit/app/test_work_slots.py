@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.app.work import Work
-from penstock.app.work_slots import WorkSlots
+from penstock.app.attempts.work import Work
+from penstock.app.attempts.work_slots import WorkSlots
 
 
 def works(count: int) -> list[Work]:

@@ -3,7 +3,7 @@
 import pytest
 
 from dispatch_helpers import BLOCKED, FAILURE, SLOW_FAILURE, keyed, make_dispatch, records, take
-from penstock.app.work import Work
+from penstock.app.attempts.work import Work
 from penstock.core.failures.outcome import DONE, Failed
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling import schedule

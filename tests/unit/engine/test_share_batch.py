@@ -8,7 +8,7 @@ from confluent_kafka import AcknowledgeType
 
 from penstock import App, Record
 from penstock.app import RecordAdapter, attempts
-from penstock.app.reporter import Reporter
+from penstock.app.dispatching.reporter import Reporter
 from penstock.core.scheduling.effects import Send
 from penstock.engine.dispatch.thread_messages import Delivered
 from penstock.engine.share.acquired_records import AcquiredRecords

@@ -10,7 +10,7 @@ import pytest
 from kafka_helpers import wait_for
 from lifecycle_fakes import WAIT_SECONDS, FakeEngine
 from penstock import App
-from penstock.app.run_options import RunSettings
+from penstock.app.runs.run_options import RunSettings
 from penstock.errors import CallbackError, ConfigError, HandlerError
 from penstock.events import (
     Assigned,

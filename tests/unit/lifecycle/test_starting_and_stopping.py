@@ -10,9 +10,9 @@ import pytest
 
 from lifecycle_fakes import WAIT_SECONDS, FakeEngine, runs, waits_for
 from penstock import App, Replay
-from penstock.app.engine_threads import mark_engine_thread
-from penstock.app.replay_options import ReplayResult
-from penstock.app.run_control import NoControl
+from penstock.app.dispatching.engine_threads import mark_engine_thread
+from penstock.app.runs.replay_options import ReplayResult
+from penstock.app.runs.run_control import NoControl
 from penstock.errors import ConfigError, HandlerError, ServerError, StateError
 
 
@@ -126,7 +126,7 @@ def test_a_handler_that_stops_its_app_does_not_wait_for_the_end(app: App, engine
 
 
 def test_a_process_that_only_runs_handlers_refuses(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.app.run_control._elsewhere", NoControl("no", "never"))
+    monkeypatch.setattr("penstock.app.runs.run_control._elsewhere", NoControl("no", "never"))
     for call in (app.start, app.stop, app.wait, app.run):
         with pytest.raises(StateError, match="in a process that only runs handlers"):
             call()

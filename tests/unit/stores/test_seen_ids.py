@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.app.deduplication import IdInProgress
+from penstock.app.attempts.deduplication import IdInProgress
 from penstock.stores import seen_ids
 from penstock.stores.seen_ids import LocalSeenIds, open_seen_ids
 

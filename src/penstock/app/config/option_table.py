@@ -12,8 +12,8 @@ from typing import Any, Literal, get_type_hints
 
 from penstock.app.application import App
 from penstock.app.config.value_readers import Reader, list_reader, reader_for
-from penstock.app.option_support import DeclaredOption
 from penstock.app.options import HANDLER_OPTIONS, SETTINGS
+from penstock.app.options.option_support import DeclaredOption
 from penstock.app.pipelines import PIPELINE_OPTIONS
 from penstock.core.text.suggestions import suggestion
 from penstock.errors import ConfigError

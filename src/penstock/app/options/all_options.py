@@ -4,7 +4,11 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from penstock.app.option_support import (
+from penstock.app.options.concurrency import LimitOptions, OrderOptions, SparkOptions
+from penstock.app.options.consuming import TOPICS, DataOptions, SourceOptions
+from penstock.app.options.delivery import DeliveryOptions, FailureOptions, TimeOptions
+from penstock.app.options.group_membership import ClientOptions, MembershipOptions
+from penstock.app.options.option_support import (
     ENGINE_HINTS,
     ENGINE_NAMES,
     DeclaredOption,
@@ -12,10 +16,6 @@ from penstock.app.option_support import (
     HandlerOption,
     declared_options,
 )
-from penstock.app.options.concurrency import LimitOptions, OrderOptions, SparkOptions
-from penstock.app.options.consuming import TOPICS, DataOptions, SourceOptions
-from penstock.app.options.delivery import DeliveryOptions, FailureOptions, TimeOptions
-from penstock.app.options.group_membership import ClientOptions, MembershipOptions
 from penstock.app.options.routes import RouteOptions
 from penstock.core.text.suggestions import refuse_unknown
 from penstock.errors import ConfigError

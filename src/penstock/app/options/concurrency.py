@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypedDict
 
-from penstock.app.option_support import HandlerOption, Ignored, Refused
+from penstock.app.options.option_support import HandlerOption, Ignored, Refused
 from penstock.core.failures.restarts import DEFAULT_RESTART
 from penstock.core.failures.retry import Retry
 from penstock.core.records.record import Record

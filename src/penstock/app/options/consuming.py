@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
-from penstock.app.consume_options import Start
-from penstock.app.option_support import HandlerOption, Refused
+from penstock.app.options.consume_options import Start
+from penstock.app.options.option_support import HandlerOption, Refused
 from penstock.app.options.reasons import SHARE_ASSIGNS_ITSELF, SHARE_HAS_NO_OFFSETS
 from penstock.core.records.record import TopicPartition
 

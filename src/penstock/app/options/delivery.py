@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, Literal, TypedDict
 
 from penstock.app.offset_store import OffsetStore
-from penstock.app.option_support import HandlerOption, Ignored, Refused
+from penstock.app.options.option_support import HandlerOption, Ignored, Refused
 from penstock.app.options.reasons import SHARE_HAS_NO_OFFSETS
 from penstock.core.failures.breaker import Breaker
 from penstock.core.failures.retry import RetryPolicy

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypedDict
 
-from penstock.app.consume_options import OnPartitions, Protocol
-from penstock.app.option_support import HandlerOption, Ignored, Refused
+from penstock.app.options.consume_options import OnPartitions, Protocol
+from penstock.app.options.option_support import HandlerOption, Ignored, Refused
 from penstock.app.options.reasons import SHARE_ASSIGNS_ITSELF
 from penstock.assign import Assignor
 

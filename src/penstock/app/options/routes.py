@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, TypedDict
 
-from penstock.app.option_support import HandlerOption
+from penstock.app.options.option_support import HandlerOption
 from penstock.app.routing.when import Otherwise
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from penstock.app.consume_options import Start, check_start
+from penstock.app.options.consume_options import Start, check_start
 from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from penstock.app.consume_options import is_topic_name
 from penstock.app.options import Delivery
+from penstock.app.options.consume_options import is_topic_name
 from penstock.app.pipelines.pipeline_options import OutputMode
 from penstock.app.pipelines.pipeline_source import Source, as_source
 from penstock.app.pipelines.sinks import Console, Sink, Topic, as_sink

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Required, TypedDict
 
-from penstock.app.option_support import DeclaredOption, declared_options
 from penstock.app.options import SETTINGS, Delivery
+from penstock.app.options.option_support import DeclaredOption, declared_options
 from penstock.app.pipelines.expectations import UnmetAction
 from penstock.app.pipelines.pipeline_source import Source
 from penstock.app.pipelines.sinks import Sink

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
-from penstock.app.consume_options import is_topic_name
+from penstock.app.options.consume_options import is_topic_name
 from penstock.app.pipelines.expectations import UnmetAction, checked_expectations
 from penstock.app.pipelines.json_schema_columns import json_shape
 from penstock.app.pipelines.spark_schema import Shape, shape_of

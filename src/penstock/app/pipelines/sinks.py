@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, cast, get_args
 
-from penstock.app.consume_options import is_topic_name
+from penstock.app.options.consume_options import is_topic_name
 from penstock.app.pipelines.batch_id import BatchId
 from penstock.app.pipelines.maintenance import Maintenance
 from penstock.app.signature import function_name

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from penstock.app.attempts.traceback_text import described
 from penstock.app.signature import NOT_RESOURCES, called, function_name
-from penstock.app.traceback_text import described
 from penstock.core.failures.outcome import error_name
 from penstock.errors import CallbackError, ConfigError
 

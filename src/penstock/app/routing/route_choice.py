@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from penstock.app.attempts.handler_failure import failure_maker
+from penstock.app.attempts.record_adapter import RecordAdapter
 from penstock.app.handler import Handler
-from penstock.app.handler_failure import failure_maker
-from penstock.app.record_adapter import RecordAdapter
 from penstock.app.routing.route_group import RouteGroup
 from penstock.app.routing.value_types import decoder_of_union
 from penstock.app.routing.when import When, read_when

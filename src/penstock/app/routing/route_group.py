@@ -12,9 +12,9 @@ from typing import Any
 
 from penstock.app.handler import Handler
 from penstock.app.options import HANDLER_OPTIONS
+from penstock.app.resources.wiring import Wiring, union
 from penstock.app.routing.when import Otherwise
 from penstock.app.signature import Signature
-from penstock.app.wiring import Wiring, union
 from penstock.errors import ConfigError
 
 _NAMED_ROUTES = 3

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
+from penstock.app.attempts.record_adapter import RecordAdapter
 from penstock.app.handler import Handler
-from penstock.app.record_adapter import RecordAdapter
 from penstock.app.routing.route_group import RouteGroup
 from penstock.core.failures.outcome import Done, Outcome
 from penstock.core.records.record import TopicPartition

@@ -9,14 +9,14 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, TypeVar
 
-from penstock.app.attempt import RECORDS, AsyncAttempt, Attempt
-from penstock.app.attempt import attempts as attempts_of_one
-from penstock.app.attempt import attempts_async as attempts_of_one_async
-from penstock.app.batch_attempt import AsyncBatchAttempt, BatchAttempt
-from penstock.app.batch_attempt import batch_attempts as batch_attempts_of_one
-from penstock.app.batch_attempt import batch_attempts_async as batch_attempts_of_one_async
+from penstock.app.attempts.attempt import RECORDS, AsyncAttempt, Attempt
+from penstock.app.attempts.attempt import attempts as attempts_of_one
+from penstock.app.attempts.attempt import attempts_async as attempts_of_one_async
+from penstock.app.attempts.batch_attempt import AsyncBatchAttempt, BatchAttempt
+from penstock.app.attempts.batch_attempt import batch_attempts as batch_attempts_of_one
+from penstock.app.attempts.batch_attempt import batch_attempts_async as batch_attempts_of_one_async
+from penstock.app.attempts.record_adapter import Begin, Opened, RecordAdapter
 from penstock.app.handler import Handler
-from penstock.app.record_adapter import Begin, Opened, RecordAdapter
 from penstock.app.routing.route_choice import choice
 from penstock.app.routing.route_group import RouteGroup
 from penstock.app.routing.value_types import given

@@ -13,7 +13,7 @@ import typer
 
 from penstock.app import App, load_app
 from penstock.app.pipelines import Span, read_log_position
-from penstock.app.run_options import RunSettings
+from penstock.app.runs.run_options import RunSettings
 from penstock.cli.console.progress_bars import Meter, Steps
 from penstock.cli.console.screen import err, out, print_json
 from penstock.cli.console.shared_options import Brokers, Json

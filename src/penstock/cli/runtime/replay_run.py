@@ -8,7 +8,7 @@ import typer
 
 from penstock.app import App
 from penstock.app.pipelines import Span
-from penstock.app.replay_options import Replay, ReplayResult
+from penstock.app.runs.replay_options import Replay, ReplayResult
 from penstock.core.text.plurals import at_most, counted
 from penstock.errors import ConfigError
 from penstock.lifecycle import AppRun, RangeReplay

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from penstock.app.live_command import SETTABLE
+from penstock.app.runs.live_command import SETTABLE
 from penstock.core.text.plurals import counted
 from penstock.dashboard.feed.feed_source import DashboardContext
 from penstock.dashboard.pages.given_parameters import needed_text, text_of

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from penstock.app import Handler
-from penstock.app.reporter import Reporter
+from penstock.app.dispatching.reporter import Reporter
 from penstock.core.progress.lease import Lease
 from penstock.core.scheduling.dispatch import Dispatch
 from penstock.engine.dispatch.thread_messages import CommitAnswer, Commits

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from penstock.app import Handler
-from penstock.app.failed_records import FailedRecords
-from penstock.app.reporter import Reporter
+from penstock.app.attempts.failed_records import FailedRecords
+from penstock.app.dispatching.reporter import Reporter
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.dispatch import NOTHING, Dispatch
 from penstock.core.scheduling.lanes import AnyRecord

@@ -8,15 +8,15 @@ from math import inf
 from queue import Empty
 
 from penstock.app import Handler, RecordAdapter, stop_error
-from penstock.app.breaker_watch import BreakerWatch
-from penstock.app.failed_records import FailedRecords
-from penstock.app.handler_dispatch import dispatch_of
-from penstock.app.offset_map_watch import OffsetMapWatch
-from penstock.app.replay_range import recreated_error
-from penstock.app.reporter import Reporter
-from penstock.app.running_concurrency import RunningConcurrency, auto_concurrency
-from penstock.app.running_rate import RunningRate
-from penstock.app.work import Work
+from penstock.app.attempts.failed_records import FailedRecords
+from penstock.app.attempts.work import Work
+from penstock.app.dispatching.breaker_watch import BreakerWatch
+from penstock.app.dispatching.handler_dispatch import dispatch_of
+from penstock.app.dispatching.offset_map_watch import OffsetMapWatch
+from penstock.app.dispatching.reporter import Reporter
+from penstock.app.dispatching.running_concurrency import RunningConcurrency, auto_concurrency
+from penstock.app.dispatching.running_rate import RunningRate
+from penstock.app.runs.replay_range import recreated_error
 from penstock.core.failures.pausing_circuit import circuit_of
 from penstock.core.progress.lease import Lease
 from penstock.core.records.out_of_range import OutOfRange

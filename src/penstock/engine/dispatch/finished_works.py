@@ -4,7 +4,7 @@ from collections import deque
 from contextlib import suppress
 
 from penstock.app import Handler
-from penstock.app.work import Work
+from penstock.app.attempts.work import Work
 from penstock.core.scheduling.dispatch import Dispatch
 from penstock.engine.dispatch.thread_messages import Inbox, Worked
 

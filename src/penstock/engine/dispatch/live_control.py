@@ -1,15 +1,15 @@
 """What commands change in a running member: pauses and limits."""
 
 from penstock.app import Handler
-from penstock.app.live_command import HandlerState, LiveCommand, changed_handler
-from penstock.app.running_concurrency import RunningConcurrency
-from penstock.app.running_rate import RunningRate
+from penstock.app.dispatching.running_concurrency import RunningConcurrency
+from penstock.app.dispatching.running_rate import RunningRate
+from penstock.app.runs.live_command import HandlerState, LiveCommand, changed_handler
 from penstock.core.scheduling.dispatch import Dispatch
 from penstock.engine.dispatch.works_in_progress import WorksInProgress
 
 
 class LiveControl:
-    """The dispatcher's thread owns it. Commands were checked before (``app/live_command.py``)."""
+    """The dispatcher's thread owns it. Commands were checked before (``app/runs/live_command.py``)."""
 
     def __init__(
         self,

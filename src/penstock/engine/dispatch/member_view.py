@@ -7,7 +7,7 @@ from heapq import nlargest, nsmallest
 from itertools import chain, islice
 
 from penstock.app import Handler, RecordAdapter
-from penstock.app.running_concurrency import RunningConcurrency
+from penstock.app.dispatching.running_concurrency import RunningConcurrency
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.dispatch import Dispatch
 from penstock.core.scheduling.fair_schedule import UnorderedLane

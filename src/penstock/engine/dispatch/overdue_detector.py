@@ -3,9 +3,10 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from penstock.app import Handler, time_limit
-from penstock.app.traceback_text import stack_of
-from penstock.app.work import Work
+from penstock.app import Handler
+from penstock.app.attempts import time_limit
+from penstock.app.attempts.traceback_text import stack_of
+from penstock.app.attempts.work import Work
 from penstock.core.scheduling.lanes import AnyRecord, Epoch
 
 

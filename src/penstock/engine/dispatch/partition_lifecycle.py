@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from penstock.app.reporter import Reporter
+from penstock.app.dispatching.reporter import Reporter
 from penstock.core.progress.offset_map import Range, UnreadableMapError, decode, joined
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.records.record import TopicPartition

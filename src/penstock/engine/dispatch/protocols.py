@@ -6,7 +6,7 @@ The testing kit implements these protocols in memory.
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from penstock.app.work import Work
+from penstock.app.attempts.work import Work
 from penstock.core.scheduling.effects import Send
 from penstock.engine.dispatch.thread_messages import Commits, ToFetcher
 

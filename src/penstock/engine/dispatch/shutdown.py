@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from math import inf
 
-from penstock.app.reporter import Reporter
+from penstock.app.dispatching.reporter import Reporter
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.dispatch import Dispatch
 from penstock.engine.dispatch.commit_scheduler import CommitScheduler

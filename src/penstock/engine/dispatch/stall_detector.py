@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection
 
-from penstock.app.work import Work
+from penstock.app.attempts.work import Work
 from penstock.core.scheduling.lanes import AnyRecord, Epoch
 from penstock.engine.observe.health import InProgress
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any
 
-from penstock.app.work import Work
+from penstock.app.attempts.work import Work
 from penstock.core.failures.outcome import Failed
 from penstock.core.progress.offset_map import Range
 from penstock.core.records.out_of_range import OutOfRange

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 
 from penstock.app import Handler
-from penstock.app.reporter import Reporter
-from penstock.app.work import Work
+from penstock.app.attempts.work import Work
+from penstock.app.dispatching.reporter import Reporter
 from penstock.core.scheduling.dispatch import Dispatch
 from penstock.core.scheduling.effects import Result
 from penstock.core.scheduling.hot_key_detector import HotKeyDetector

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.app import Handler
-from penstock.app.engine_threads import mark_engine_thread
+from penstock.app.dispatching.engine_threads import mark_engine_thread
 from penstock.core.progress.lease import Lease
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.rebalance import Rebalance

@@ -10,8 +10,8 @@ from itertools import groupby
 from typing import Any
 
 from penstock.app import Handler
+from penstock.app.attempts.record_adapter import Begin, Opened, Remember
 from penstock.app.offset_store import ClaimLost, Progress, RememberingStore, SavedProgress, TransactionalStore
-from penstock.app.record_adapter import Begin, Opened, Remember
 from penstock.core.records.record import TopicPartition
 from penstock.engine.dispatch.thread_messages import Commits
 from penstock.errors import ConfigError, PenstockError

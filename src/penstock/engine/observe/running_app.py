@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Protocol
 
 from penstock.app import Handler, PartitionProgress
-from penstock.app.live_command import HandlerState, LiveCommand, addressed, commanded
+from penstock.app.runs.live_command import HandlerState, LiveCommand, addressed, commanded
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event
 from penstock.engine.dispatch.thread_messages import PartitionState

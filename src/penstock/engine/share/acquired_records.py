@@ -9,8 +9,8 @@ from queue import Empty, SimpleQueue
 from confluent_kafka import AcknowledgeType, Message
 
 from penstock.app import Handler, RecordAdapter, halt_error
-from penstock.app.failed_records import FailedRecords
-from penstock.app.reporter import Reporter
+from penstock.app.attempts.failed_records import FailedRecords
+from penstock.app.dispatching.reporter import Reporter
 from penstock.core.failures.outcome import Done, Failed, Halt, Outcome, Skipped, TryAgain, decide
 from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition

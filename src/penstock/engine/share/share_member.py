@@ -14,8 +14,8 @@ from confluent_kafka import KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.app import Handler
-from penstock.app.live_command import HandlerState, LiveCommand
-from penstock.app.reporter import Reporter
+from penstock.app.dispatching.reporter import Reporter
+from penstock.app.runs.live_command import HandlerState, LiveCommand
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event
 from penstock.core.reports.repeated_errors import RepeatedErrors

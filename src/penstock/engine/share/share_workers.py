@@ -11,8 +11,8 @@ from typing import Protocol
 from confluent_kafka import Message
 
 from penstock.app import Handler, RecordAdapter, attempts, attempts_async, forget_cancellation, is_ended
-from penstock.app.attempt import Attempt
-from penstock.app.engine_threads import mark_engine_thread
+from penstock.app.attempts.attempt import Attempt
+from penstock.app.dispatching.engine_threads import mark_engine_thread
 from penstock.core.failures.outcome import Failed, Outcome
 from penstock.engine.dispatch.thread_messages import EngineError
 from penstock.engine.workers.event_loop import OnEventLoop

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.app import Handler, end_task
-from penstock.app.engine_threads import mark_engine_thread
+from penstock.app.dispatching.engine_threads import mark_engine_thread
 from penstock.app.resources import AsyncPartitionResources, AsyncResources, never_closed
 from penstock.core.records.record import TopicPartition
 from penstock.engine.workers.worker_resources import until_made

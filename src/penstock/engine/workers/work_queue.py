@@ -4,7 +4,7 @@ from collections import deque
 from queue import SimpleQueue
 from threading import Lock
 
-from penstock.app.work import Work
+from penstock.app.attempts.work import Work
 
 
 class WorkQueue:

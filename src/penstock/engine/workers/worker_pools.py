@@ -20,9 +20,9 @@ from penstock.app import (
     work_runner,
     worker_error,
 )
-from penstock.app.engine_threads import mark_engine_thread
-from penstock.app.work import Work
-from penstock.app.work_slots import WorkSlots
+from penstock.app.attempts.work import Work
+from penstock.app.attempts.work_slots import WorkSlots
+from penstock.app.dispatching.engine_threads import mark_engine_thread
 from penstock.core.progress.lease import Lease
 from penstock.core.records.record import TopicPartition
 from penstock.engine.dispatch.finished_works import FinishedWorks

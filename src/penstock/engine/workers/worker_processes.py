@@ -11,8 +11,8 @@ from multiprocessing.connection import Connection
 from typing import Any, cast
 
 from penstock.app import Handler, NoControl, RecordAdapter, attempts, batch_attempts, called, engine_is_elsewhere
+from penstock.app.attempts.time_limit import time_limit_error
 from penstock.app.resources import OpenResources, never_closed
-from penstock.app.time_limit import time_limit_error
 from penstock.codecs import RECORDS
 from penstock.core.failures.outcome import Failed, Outcome, WorkerDied, failed
 from penstock.core.records.record import Record

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from penstock.app import App, Handler, NoControl, refuse_unsupported
-from penstock.app.live_command import HandlerState, LiveCommand, addressed, changed_handler, commanded
+from penstock.app.runs.live_command import HandlerState, LiveCommand, addressed, changed_handler, commanded
 from penstock.core.progress.slices import PartitionSlices
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event

@@ -3,7 +3,7 @@
 from collections.abc import Container, Mapping, Sequence
 
 from penstock.app import Handler
-from penstock.app.replay_range import recreated_error
+from penstock.app.runs.replay_range import recreated_error
 from penstock.core.progress.slices import PartitionSlices
 from penstock.core.records.record import TopicPartition
 from penstock.kafka import Cluster

@@ -8,7 +8,7 @@ from math import inf
 from typing import Any
 
 from penstock.app import Handler
-from penstock.app.tuned_gc import tuned_gc
+from penstock.app.dispatching.tuned_gc import tuned_gc
 from penstock.core.progress.slices import Reached, Slice
 from penstock.core.records.record import TopicPartition
 from penstock.errors import CallbackError, ConfigError, HandlerError, PenstockError, SetupError

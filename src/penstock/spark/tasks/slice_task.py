@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.app import Handler, WriteValues, halt_error, stop_error
-from penstock.app.breaker_watch import BreakerWatch
-from penstock.app.failed_records import FailedRecords
-from penstock.app.handler_dispatch import dispatch_of
-from penstock.app.offset_map_watch import OffsetMapWatch
-from penstock.app.reporter import Reporter
-from penstock.app.running_concurrency import RunningConcurrency
-from penstock.app.work import Work
+from penstock.app.attempts.failed_records import FailedRecords
+from penstock.app.attempts.work import Work
+from penstock.app.dispatching.breaker_watch import BreakerWatch
+from penstock.app.dispatching.handler_dispatch import dispatch_of
+from penstock.app.dispatching.offset_map_watch import OffsetMapWatch
+from penstock.app.dispatching.reporter import Reporter
+from penstock.app.dispatching.running_concurrency import RunningConcurrency
 from penstock.core.failures.breaker import Circuit
 from penstock.core.failures.outcome import DONE, Done, Failed, Outcome
 from penstock.core.failures.pausing_circuit import PausingCircuit

@@ -17,7 +17,7 @@ from uuid import uuid4
 from confluent_kafka import Consumer, KafkaException, Producer
 
 from penstock.app import Handler
-from penstock.app.running_concurrency import auto_concurrency
+from penstock.app.dispatching.running_concurrency import auto_concurrency
 from penstock.core.failures.pausing_circuit import circuit_of
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.auto_concurrency import AutoConcurrency

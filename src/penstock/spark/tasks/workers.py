@@ -26,8 +26,8 @@ from penstock.app import (
     work_runner,
     worker_error,
 )
-from penstock.app.work import Work
-from penstock.app.work_slots import WorkSlots
+from penstock.app.attempts.work import Work
+from penstock.app.attempts.work_slots import WorkSlots
 from penstock.core.progress.lease import FOREVER
 from penstock.errors import CallbackError
 from penstock.kafka import MESSAGES

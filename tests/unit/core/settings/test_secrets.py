@@ -12,7 +12,7 @@ import pytest
 
 from penstock import App
 from penstock.app import Jdbc
-from penstock.app.traceback_text import described
+from penstock.app.attempts.traceback_text import described
 from penstock.core.failures.dead_letter import dead_letter
 from penstock.core.failures.outcome import failed
 from penstock.core.failures.retry_topic import retry_record

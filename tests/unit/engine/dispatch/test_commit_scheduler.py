@@ -7,7 +7,7 @@ import pytest
 from dispatch_helpers import make_dispatch, records, take
 from penstock import App
 from penstock.app import RECORDS, Handler
-from penstock.app.reporter import Reporter
+from penstock.app.dispatching.reporter import Reporter
 from penstock.core.failures.outcome import DONE
 from penstock.core.progress.lease import Lease
 from penstock.core.records.record import TopicPartition

@@ -9,10 +9,10 @@ import pytest
 
 from penstock import App, Record, by
 from penstock.app import RECORDS, Handler
+from penstock.app.attempts.work import Work
+from penstock.app.dispatching.reporter import Reporter
 from penstock.app.options import CommitMode
-from penstock.app.replay_range import ReplayRange
-from penstock.app.reporter import Reporter
-from penstock.app.work import Work
+from penstock.app.runs.replay_range import ReplayRange
 from penstock.core.failures.outcome import DONE, Failed
 from penstock.core.failures.retry import Retry
 from penstock.core.progress.lease import FOREVER, Lease

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dispatch_helpers import keyed, make_dispatch
-from penstock.app.work import Work
+from penstock.app.attempts.work import Work
 from penstock.core.failures.outcome import DONE, Outcome, Skipped
 from penstock.core.scheduling.at_rest import awaits_outcomes
 from penstock.core.scheduling.dispatch import Dispatch

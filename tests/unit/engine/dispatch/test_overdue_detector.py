@@ -6,7 +6,7 @@ from typing import Any
 from dispatch_helpers import make_dispatch, records
 from penstock import App, Record
 from penstock.app import RECORDS, work_runner
-from penstock.app.work import Work
+from penstock.app.attempts.work import Work
 from penstock.core.progress.lease import FOREVER
 from penstock.engine.dispatch.overdue_detector import OverdueDetector
 

@@ -9,7 +9,7 @@ import pytest
 from dispatch_helpers import make_dispatch, records, take
 from penstock import App
 from penstock.app import RECORDS
-from penstock.app.reporter import Reporter
+from penstock.app.dispatching.reporter import Reporter
 from penstock.core.failures.outcome import DONE
 from penstock.core.progress.lease import FOREVER
 from penstock.core.progress.offset_map import encode

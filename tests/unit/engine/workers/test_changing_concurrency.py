@@ -11,7 +11,7 @@ import pytest
 from dispatch_helpers import make_dispatch, records
 from penstock import App
 from penstock.app import RECORDS, Handler
-from penstock.app.work import Work
+from penstock.app.attempts.work import Work
 from penstock.core.progress.lease import FOREVER
 from penstock.engine.workers.worker_pools import Workers, make_workers
 

@@ -12,7 +12,7 @@ import pytest
 from dispatch_helpers import make_dispatch, records
 from penstock import App, Record
 from penstock.app import RECORDS
-from penstock.app.work import Work
+from penstock.app.attempts.work import Work
 from penstock.core.failures.outcome import DONE, Failed, Outcome
 from penstock.core.progress.lease import FOREVER
 from penstock.engine.dispatch.thread_messages import Worked

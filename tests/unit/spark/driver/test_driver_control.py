@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from penstock import App
-from penstock.app.live_command import LiveCommand
+from penstock.app.runs.live_command import LiveCommand
 from penstock.spark.driver.driver_control import DriverControl, SparkControl
 
 

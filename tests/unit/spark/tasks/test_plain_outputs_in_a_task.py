@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock import Out, Record, Reject, Retry, Skip
 from penstock.app import Handler
-from penstock.app.plain_outputs import is_plain
+from penstock.app.attempts.plain_outputs import is_plain
 from penstock.core.reports.record_counts import Counts
 from penstock.errors import HandlerError
 from spark_tasks import Task, declare, source
