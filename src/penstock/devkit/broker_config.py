@@ -6,6 +6,7 @@ from pathlib import Path
 
 from penstock.devkit.cluster_layout import Layout, Node
 from penstock.devkit.ports import HOST
+from penstock.devkit.server_startup import START_SECONDS
 
 _MOST_REPLICAS = 3
 # A broker on a busy machine may get no CPU for seconds. With Kafka's 9 seconds or less the controller would fence it,
@@ -43,6 +44,8 @@ def broker_settings(layout: Layout, node: Node, *, was_killed: bool = False) -> 
         "group.initial.rebalance.delay.ms": 0,
         "broker.session.timeout.ms": _SESSION_AFTER_A_KILL_MS if was_killed else _SESSION_MS,
         "broker.heartbeat.interval.ms": _HEARTBEAT_MS,
+        # By default a broker ends if it has no controller after a minute, while `up` would wait longer.
+        "initial.broker.registration.timeout.ms": START_SECONDS * 1000,
         "metadata.max.idle.interval.ms": _IDLE_MS,
         "log.cleaner.dedupe.buffer.size": _CLEANER_BYTES,
         "default.replication.factor": replicas,

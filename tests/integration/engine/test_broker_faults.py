@@ -1,150 +1,45 @@
 """Brokers that are killed, and consumers that break: the member recovers and loses no record."""
 
-import os
-import signal
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
+from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-import psutil
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
 
-from kafka_helpers import WAIT_SECONDS, MakeTopic, Running, committed, of_kind, produce, running, wait_for
+from kafka_helpers import MakeTopic, Running, committed, of_kind, produce, running, wait_for
+from load_under_faults import consume_under_faults, kill
 from penstock import App
 from penstock.core.reports import events
 from penstock.devkit import Embedded, UpOptions
 from penstock.engine.fetch import fetcher
 from penstock.engine.fetch.owned_consumer import OwnedConsumer
 from penstock.errors import StateError
-from penstock.kafka import Cluster, make_consumer, make_producer
-
-PARTITIONS = 3
+from penstock.kafka import Cluster, make_consumer
 
 
-class Load:
-    """Writes continuously until ``stop``; ``written`` has the values that brokers have acknowledged."""
-
-    def __init__(self, brokers: str, topic: str) -> None:
-        self.written: set[int] = set()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(brokers, topic), daemon=True)
-        self._thread.start()
-
-    def _run(self, brokers: str, topic: str) -> None:
-        # Room for all records that a test writes while no broker is available.
-        producer = make_producer(brokers, settings={"queue.buffering.max.messages": 1_000_000})
-        number = 0
-        while not self._stop.wait(0.002):
-            producer.produce(
-                topic,
-                value=str(number).encode(),
-                partition=number % PARTITIONS,
-                on_delivery=partial(self._on_delivery, number),
-            )
-            producer.poll(0)
-            number += 1
-        assert producer.flush(WAIT_SECONDS) == 0
-
-    def _on_delivery(self, number: int, error: object, _message: object) -> None:
-        if error is None:
-            self.written.add(number)
-
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join(WAIT_SECONDS)
-        assert not self._thread.is_alive()
-
-
-@contextmanager
-def cluster_of(folder: pytest.TempPathFactory, brokers: int) -> Iterator[Embedded]:
-    kafka = Embedded(folder.mktemp(f"faults-{brokers}"))
+@pytest.fixture
+def mortal(tmp_path: Path) -> Iterator[Embedded]:
+    """A broker for one test."""
+    kafka = Embedded(tmp_path / "mortal")
     try:
-        kafka.up(UpOptions(brokers=brokers, port=0))
+        kafka.up(UpOptions(port=0))
         yield kafka
     finally:
         kafka.down()
 
 
-def kill(kafka: Embedded, broker: int) -> None:
-    (pid,) = [server.pid for server in kafka.status().brokers if server.id == broker]
-    assert pid is not None
-    os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: not psutil.pid_exists(pid), "the broker to be gone")
+def test_a_broker_that_is_killed_and_started_again_costs_no_record(mortal: Embedded) -> None:
+    def faults(_: str) -> None:
+        kill(mortal, 1)
+        mortal.up()
 
-
-def _is_known(topic: str, broker: str) -> bool:
-    """The client that created a topic may know it before all brokers do."""
-    return topic in Cluster(broker).topics()
-
-
-def consume_under_faults(brokers: str, faults: Any) -> tuple[Running, set[int], Counter[int]]:
-    """Run a member during the faults; returns it, the written values, and how often each was handled."""
-    topic, group = f"topic-{uuid4().hex[:8]}", f"group-{uuid4().hex[:8]}"
-    cluster = Cluster(brokers)
-    cluster.create_topics([topic], partitions=PARTITIONS)
-    for broker in brokers.split(","):
-        wait_for(partial(_is_known, topic, broker), f"{broker} to hear of the topic")
-    app, seen = App(group), Counter[int]()
-
-    @app.consume(topic, commit_every="100ms")
-    def handle(value: int) -> None:
-        seen[value] += 1
-
-    load = Load(brokers, topic)
-    with running(app, brokers) as member:
-        wait_for(lambda: len(seen) > 300 or member.error, "the member to work")
-        assert member.error is None
-        faults(group)
-        before = len(seen)
-        wait_for(lambda: len(seen) > before + 300, "the member to work again")
-        load.stop()
-        wait_for(lambda: load.written <= seen.keys(), "everything that was written")
-    assert member.error is None
-    assert sum(committed(cluster, group, topic).values()) >= len(load.written)
-    return member, load.written, seen
-
-
-def test_a_broker_that_is_killed_and_started_again_costs_no_record(tmp_path_factory: pytest.TempPathFactory) -> None:
-    with cluster_of(tmp_path_factory, 1) as kafka:
-
-        def faults(_: str) -> None:
-            kill(kafka, 1)
-            kafka.up()
-
-        member, written, _ = consume_under_faults(kafka.bootstrap() or "", faults)
-        assert len(written) > 600
-        assert of_kind(member.events, events.Error), "an outage is reported"
-        assert not [event for event in of_kind(member.events, events.Error) if event.fatal]
-
-
-def test_a_coordinator_that_dies_is_replaced_and_no_record_is_lost(tmp_path_factory: pytest.TempPathFactory) -> None:
-    with cluster_of(tmp_path_factory, 3) as kafka:
-        brokers = kafka.bootstrap() or ""
-        admin = AdminClient({"bootstrap.servers": brokers})
-
-        def coordinator(group: str) -> int:
-            try:
-                node = admin.describe_consumer_groups([group])[group].result().coordinator
-            except KafkaException:
-                return 0
-            return 0 if node is None else int(node.id)
-
-        def faults(group: str) -> None:
-            old = coordinator(group)
-            kill(kafka, old)
-            wait_for(lambda: coordinator(group) not in {0, old}, "another broker to take over")
-
-        member, _, _ = consume_under_faults(brokers, faults)
-        offsets: dict[int, list[int]] = {}
-        for event in of_kind(member.events, events.Committed):
-            offsets.setdefault(event.partition, []).append(event.offset)
-        assert all(each == sorted(each) for each in offsets.values()), "no commit overtakes a newer one"
+    member, written, _ = consume_under_faults(mortal.bootstrap() or "", faults)
+    assert len(written) > 600
+    assert of_kind(member.events, events.Error), "an outage is reported"
+    assert not [event for event in of_kind(member.events, events.Error) if event.fatal]
 
 
 # Consumers that break.

@@ -4,6 +4,7 @@ import pytest
 
 from penstock.devkit.broker_config import broker_settings, render_properties
 from penstock.devkit.cluster_layout import Layout, Node
+from penstock.devkit.server_startup import START_SECONDS
 
 NODES = tuple(Node(number, 9091 + number, 20_000 + number) for number in (1, 2, 3, 4, 5))
 
@@ -42,3 +43,8 @@ def test_one_that_was_killed_is_back_soon_and_one_that_was_not_may_stand_still_f
 ) -> None:
     made = broker_settings(Layout("id", "/data", "512m", NODES[:1]), NODES[0], was_killed=was_killed)
     assert made["broker.session.timeout.ms"] == session
+
+
+def test_a_broker_on_a_slow_machine_waits_for_a_controller_as_long_as_up_waits_for_the_broker() -> None:
+    limit = settings(3)["initial.broker.registration.timeout.ms"]
+    assert limit == START_SECONDS * 1000 > 60_000, "Kafka's own limit"

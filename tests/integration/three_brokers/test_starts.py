@@ -4,12 +4,9 @@ import http.client
 import json
 import os
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import psutil
 import pytest
 
 from kafka_helpers import WAIT_SECONDS, produce, read_values, wait_for
@@ -19,22 +16,11 @@ from penstock.kafka import Cluster
 MEDIA_TYPE = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("three")
-    yield folder
-    embedded = Embedded(folder)
-    pids = [server.pid for server in (*embedded.status().brokers, embedded.status().registry) if server and server.pid]
-    embedded.down()
-    assert not any(psutil.pid_exists(pid) for pid in pids)
-
-
 @pytest.fixture
-def kafka(home: Path) -> Embedded:
-    """All of the module's servers, running."""
-    embedded = Embedded(home)
-    embedded.up(UpOptions(brokers=3, port=None if embedded.bootstrap() else 0, registry=True))
-    return embedded
+def kafka(three: Embedded) -> Embedded:
+    """The brokers and a registry."""
+    three.up(UpOptions(registry=True))
+    return three
 
 
 def ask_registry(status: ClusterStatus, path: str, body: dict[str, Any] | None = None) -> Any:
