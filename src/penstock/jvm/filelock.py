@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.errors import SetupError
+from penstock.jvm.private_files import create_folder
 
 _RETRY_SECONDS = 0.1
 
@@ -14,7 +15,7 @@ _RETRY_SECONDS = 0.1
 @contextmanager
 def exclusive(path: Path, *, timeout: float, on_wait: Callable[[], None]) -> Iterator[None]:
     """Hold the lock for the block. ``on_wait`` is called once if another process holds it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    create_folder(path.parent)
     # The file stays when the lock is released: removing it would let two processes lock two different files.
     with path.open("ab") as file:
         _acquire(file.fileno(), path, timeout=timeout, on_wait=on_wait)

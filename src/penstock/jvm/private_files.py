@@ -22,7 +22,7 @@ def make_private(folder: Path, *, home: Path | None = None) -> None:
     The files have data of runs, replays and groups, which other users must not see, whatever the umask is.
     """
     home = home or folder
-    folder.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
+    create_folder(folder, mode=_PRIVATE_FOLDER)
     for each in (folder, *folder.parents):
         _restrict(each, _PRIVATE_FOLDER)
         if each == home or home not in each.parents:
@@ -30,6 +30,14 @@ def make_private(folder: Path, *, home: Path | None = None) -> None:
     for file in folder.iterdir():
         if file.is_file() and not file.is_symlink():
             _restrict(file, _PRIVATE_FILE)
+
+
+def create_folder(folder: Path, *, mode: int = 0o777) -> None:
+    """Create the folder and its parents. Where the system has no folders of users, as in /proc, that is forbidden."""
+    try:
+        folder.mkdir(mode=mode, parents=True, exist_ok=True)
+    except FileNotFoundError as error:
+        raise PermissionError(errno.EPERM, "no folder can be created there", str(folder)) from error
 
 
 def open_private(path: Path, mode: str) -> IO[Any]:

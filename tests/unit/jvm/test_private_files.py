@@ -26,6 +26,15 @@ def test_a_read_only_folder_is_an_error_in_one_sentence() -> None:
         raise OSError(errno.EROFS, "Read-only file system", "/data/x")
 
 
+def test_a_folder_that_the_system_does_not_create_is_an_error_in_one_sentence() -> None:
+    with (
+        pytest.raises(SetupError, match="Cannot write to /proc/penstock: no folder can be created there"),
+        disk_problems_explained(Path("/proc/penstock"), setting="PENSTOCK_HOME"),
+        exclusive(Path("/proc/penstock/lock"), timeout=0, on_wait=lambda: None),
+    ):
+        pass
+
+
 def test_other_faults_pass_as_they_are() -> None:
     with pytest.raises(ConnectionResetError), disk_problems_explained(Path("/data"), setting="--data"):
         raise ConnectionResetError(errno.ECONNRESET, "reset")
