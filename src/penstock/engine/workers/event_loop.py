@@ -143,11 +143,11 @@ class OnEventLoop:
                 # If a task that a handler started raises one of these, asyncio also raises it out of run_forever.
                 if self._closing:
                     break
-        self._ending = self._loop.create_task(self._end())
+        self._ending = self._loop.create_task(self._end_all())
         self._loop.run_until_complete(self._ending)
         self._loop.close()
 
-    async def _end(self) -> None:
+    async def _end_all(self) -> None:
         for task in self._tasks:
             end_task(task)
         await asyncio.gather(*self._tasks, return_exceptions=True)
