@@ -156,7 +156,7 @@ def layer(
 def _one_argument_layer(
     middleware: Callable[..., Any], name: str, inner: Callable[..., Any], names: Sequence[str], *, takes_value: bool
 ) -> Callable[..., Any]:
-    class LayerCall(OneArgumentCall):
+    class OneArgumentLayerCall(OneArgumentCall):
         __slots__ = ()
         _names = names
 
@@ -166,7 +166,7 @@ def _one_argument_layer(
             return result
 
     def around_value(value: Any, record: Any) -> Any:
-        call = LayerCall()
+        call = OneArgumentLayerCall()
         call._given, call.returned = value, _NOT_CALLED  # noqa: SLF001
         result = middleware(record, call)
         if result is None and call.returned is not None:
@@ -174,7 +174,7 @@ def _one_argument_layer(
         return result
 
     def around_record(record: Any) -> Any:
-        call = LayerCall()
+        call = OneArgumentLayerCall()
         call._given, call.returned = record, _NOT_CALLED  # noqa: SLF001
         result = middleware(record, call)
         if result is None and call.returned is not None:
@@ -198,7 +198,7 @@ def async_layer(
         return _one_argument_async_layer(middleware, name, inner, names, takes_value=drops_record)
     end = -1 if drops_record else None
 
-    class LayerCall(Call):
+    class AsyncLayerCall(Call):
         __slots__ = ()
         _names = names
 
@@ -208,7 +208,7 @@ def async_layer(
             return result
 
     async def around(*given: Any) -> Any:
-        call = LayerCall()
+        call = AsyncLayerCall()
         call._given, call.returned = given[:end], _NOT_CALLED  # noqa: SLF001
         result = await middleware(given[record_index], call)
         if result is None and call.returned is not None:
@@ -221,7 +221,7 @@ def async_layer(
 def _one_argument_async_layer(
     middleware: Callable[..., Any], name: str, inner: Callable[..., Any], names: Sequence[str], *, takes_value: bool
 ) -> Callable[..., Any]:
-    class LayerCall(OneArgumentCall):
+    class OneArgumentAsyncLayerCall(OneArgumentCall):
         __slots__ = ()
         _names = names
 
@@ -231,7 +231,7 @@ def _one_argument_async_layer(
             return result
 
     async def around_value(value: Any, record: Any) -> Any:
-        call = LayerCall()
+        call = OneArgumentAsyncLayerCall()
         call._given, call.returned = value, _NOT_CALLED  # noqa: SLF001
         result = await middleware(record, call)
         if result is None and call.returned is not None:
@@ -239,7 +239,7 @@ def _one_argument_async_layer(
         return result
 
     async def around_record(record: Any) -> Any:
-        call = LayerCall()
+        call = OneArgumentAsyncLayerCall()
         call._given, call.returned = record, _NOT_CALLED  # noqa: SLF001
         result = await middleware(record, call)
         if result is None and call.returned is not None:
