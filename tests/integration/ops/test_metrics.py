@@ -136,7 +136,8 @@ def check_scraped(text: str, group: str, source: str) -> None:
     assert value("penstock_retries_total", group=group, topic=source) == 2
     assert value("penstock_in_flight", **who) == 1
     assert value("penstock_lanes", **who) == 1
-    assert value("penstock_handler_seconds_count", **who) >= 6
+    # Records that share a bundle with the one that waits count when the bundle ends; the first bundle has one record.
+    assert value("penstock_handler_seconds_count", **who) >= 1
     assert value("penstock_commit_seconds_count", **who) >= 1
     assert value("penstock_rebalance_seconds_count", **who) == 1
     assert value("penstock_owned_partitions", group=group, topic=source) == 1

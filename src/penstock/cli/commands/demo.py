@@ -88,7 +88,7 @@ def _summary(report: DemoReport) -> Table:
 def _title(report: DemoReport) -> str:
     orders = counted(report.expected.read, "order")
     names = [each.engine for each in report.engines]
-    return f"{orders} on each engine" if len(names) > 1 else f"{orders} on the {names[0]} engine"
+    return f"{orders} on the {names[0]} engine" if len(names) == 1 else f"{orders} on each engine"
 
 
 def _partitions(report: DemoReport) -> Table:

@@ -68,10 +68,10 @@ def serve_dashboard(
             f"The dashboard needs the package {error.name or 'starlette'}.",
             hint="Install it: pip install 'penstock[ui]'.",
         ) from error
+    known = Decoding() if decoding is None else decoding()
     listener = _listen(options.host, options.port)
     port = listener.getsockname()[1]
     door = Door(options.host, port, names=frozenset({options.host.lower(), platform.node().lower()}))
-    known = Decoding() if decoding is None else decoding()
     context = DashboardContext(ClusterConnection(connect), options.allow_writes, note, known)
     child = DashboardChild(connect, note=note, make_decoding=decoding, formats=known.formats)
     web_app, feed = make_web_app(context, door, child)
