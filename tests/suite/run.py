@@ -16,7 +16,7 @@ from suite.verdict import Result, Verdict, judge
 from suite.worker import Worker
 
 # What each worker begins with. One Spark session is enough for most of the run.
-_PREFERENCES = ("long", "spark", "light", "long", "light", "light")
+_PREFERENCES = ("long", "spark", "light", "long", "long", "light")
 # If more tests than this fail, it runs none of them again.
 _SECOND_CHANCES = 8
 _LOOK_SECONDS = 0.2

@@ -67,6 +67,13 @@ def fits_the_width(page: Page) -> None:
     )
 
 
+def test_a_long_word_in_an_error_fits_a_phone(tab: Tab) -> None:
+    page = tab.open("records", topic="x" * 200)
+    expect(page.get_by_role("alert")).to_contain_text("xxx")
+    page.set_viewport_size(_PHONE)
+    fits_the_width(page)
+
+
 def test_names_of_others_show_as_text(scene: Scene, tab: Tab) -> None:
     page = tab.open("groups", q=scene.topic)
     row = page.get_by_role("row").filter(has_text="<script>")
