@@ -15,11 +15,11 @@ import msgspec
 from penstock.devkit.broker_config import settings_file
 from penstock.devkit.cluster_layout import Layout, Node
 from penstock.devkit.crash_reasons import find_cause
+from penstock.devkit.server_startup import START_SECONDS
 from penstock.errors import ServerError, SetupError
 from penstock.jvm.private_files import write_durably
 
 MARKER = "penstock-cluster.json"
-_FORMAT_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -81,19 +81,21 @@ def wipe(data: Path) -> bool:
 
 
 def _format(home: Path, layout: Layout, node: Node, *, java: Path, classpath: str, flags: Sequence[str]) -> None:
-    result = subprocess.run(
-        [
-            java,
-            *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *flags, "-cp", classpath),
-            *("kafka.tools.StorageTool", "format", "--ignore-formatted"),
-            *("--cluster-id", layout.cluster_id, "--config", settings_file(home, node)),
-        ],
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=_FORMAT_SECONDS,
-        check=False,
-    )
+    command: list[str | Path] = [
+        java,
+        *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *flags, "-cp", classpath),
+        *("kafka.tools.StorageTool", "format", "--ignore-formatted"),
+        *("--cluster-id", layout.cluster_id, "--config", settings_file(home, node)),
+    ]
+    try:
+        result = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=START_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise ServerError(
+            f"Java has not formatted the data folder {layout.node_data(node)} within {START_SECONDS} s.",
+            hint="Is the machine or its disk very busy? Run the command again.",
+        ) from None
     if result.returncode != 0:
         said = (result.stderr + result.stdout).strip()
         cause = find_cause(said)

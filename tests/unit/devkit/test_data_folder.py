@@ -3,8 +3,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from penstock.devkit.data_folder import MARKER, StoredCluster, new_cluster_id, read_cluster, was_killed, wipe
-from penstock.errors import SetupError
+from penstock.devkit import data_folder
+from penstock.devkit.cluster_layout import Layout, Node
+from penstock.devkit.data_folder import (
+    MARKER,
+    StoredCluster,
+    format_storage,
+    new_cluster_id,
+    read_cluster,
+    was_killed,
+    wipe,
+)
+from penstock.errors import ServerError, SetupError
 
 
 def mark(data: Path) -> None:
@@ -59,3 +69,14 @@ def test_a_broker_that_ran_and_did_not_say_that_it_stopped_was_killed(tmp_path: 
     assert was_killed(tmp_path)
     (tmp_path / ".kafka_cleanshutdown").touch()
     assert not was_killed(tmp_path)
+
+
+def test_a_java_that_does_not_end_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = tmp_path / "java"
+    java.write_text("#!/bin/sh\nexec sleep 600\n")
+    java.chmod(0o700)
+    monkeypatch.setattr(data_folder, "START_SECONDS", 0.1)
+    layout = Layout("id", str(tmp_path / "data"), "512m", (Node(1, 9092, 20001),))
+    with pytest.raises(ServerError, match=r"has not formatted the data folder .* within 0.1 s") as error:
+        format_storage(tmp_path, layout, java=java, jars=())
+    assert "again" in (error.value.hint or "")
