@@ -23,6 +23,8 @@ from penstock.devkit import Embedded
 from penstock.kafka import Cluster, child_process
 from servers import SharedServers
 
+# A page that never fits should not hold up the other tests for long.
+_LAYOUT_SECONDS = 60
 _PHONE: ViewportSize = {"width": 390, "height": 780}
 
 # Each page: its parameters, and a text that it shows when it has read from Kafka.
@@ -63,7 +65,8 @@ def fits_the_width(page: Page) -> None:
     """Nothing can be scrolled sideways, as soon as the page has followed the window."""
     page.wait_for_function(
         "() => ['html', 'body', 'main'].map((each) => document.querySelector(each))"
-        ".every((each) => each.scrollWidth <= each.clientWidth)"
+        ".every((each) => each.scrollWidth <= each.clientWidth)",
+        timeout=_LAYOUT_SECONDS * 1000,
     )
 
 
@@ -72,6 +75,7 @@ def test_a_long_word_in_an_error_fits_a_phone(tab: Tab) -> None:
     expect(page.get_by_role("alert")).to_contain_text("xxx")
     page.set_viewport_size(_PHONE)
     fits_the_width(page)
+    tab.faults = [each for each in tab.faults if "404" not in each]  # the browser says so too, in its console
 
 
 def test_names_of_others_show_as_text(scene: Scene, tab: Tab) -> None:
