@@ -403,7 +403,8 @@ class DispatchMachine(RuleBasedStateMachine):
             for send in acknowledged:
                 self.dispatch.acknowledge(send)
             self.works.extend(self.dispatch.take(self.now, 10))
-            if not self.works and not acknowledged:
+            # With a rate, the call of a record that was queued may count in this turn, and the next is due later.
+            if not self.works and not acknowledged and self.dispatch.next_due() is None:
                 break
             for bundle in self.works:
                 for run in bundle:

@@ -12,6 +12,7 @@ in the inbox, which the claim then reads.
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -240,6 +241,7 @@ class SqlOffsets:
         engine: Engine = alchemy.create_engine(
             url, poolclass=alchemy.pool.QueuePool, pool_size=connections, max_overflow=0, **options
         )
+        weakref.finalize(self, engine.dispose)  # for a store that nobody closes
         if self._is_sqlite:
             # Python's sqlite3 begins a transaction late, at its first write. Two such ones can block each other.
             alchemy.event.listen(engine, "connect", _disable_implicit_begin)
