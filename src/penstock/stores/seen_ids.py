@@ -44,7 +44,7 @@ class LocalSeenIds:
             self._connection = sqlite3.connect(
                 path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
-            weakref.finalize(self, self._connection.close)  # nobody may close a bench or an app that was never started
+            weakref.finalize(self, self._connection.close)  # for ids that nobody closes
             for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", _TABLE, _INDEX):
                 self._connection.execute(statement)
         except sqlite3.Error as error:
