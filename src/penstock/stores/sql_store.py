@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -60,6 +60,7 @@ class SqlOffsets:
         self._connections = connections
         self._options = options
         self._opened: tuple[Engine, Engine] | None = None
+        self._dispose: Callable[[], object] | None = None  # runs once: by ``close``, or at the end of the store
         self._remembered = 0  # ids since the last clean-up; threads may lose a count
 
     def __repr__(self) -> str:
@@ -67,14 +68,14 @@ class SqlOffsets:
 
     def __getstate__(self) -> dict[str, Any]:
         # Connections cannot be pickled; a copy opens its own.
-        return {**self.__dict__, "_opened": None}
+        return {**self.__dict__, "_opened": None, "_dispose": None}
 
     def close(self) -> None:
         """Close the connections. A later call opens new ones."""
         with _OPENING:
-            opened, self._opened = self._opened, None
-        for engine in {*(opened or ())}:
-            engine.dispose()
+            dispose, self._opened, self._dispose = self._dispose, None, None
+        if dispose is not None:
+            dispose()
 
     def ping(self) -> None:
         """Raise a StoreError if the database does not answer."""
@@ -214,6 +215,7 @@ class SqlOffsets:
         with _OPENING:
             if self._opened is None:
                 self._opened = self._open()
+                self._dispose = weakref.finalize(self, _dispose_all, {*self._opened})
             return self._opened
 
     def _open(self) -> "tuple[Engine, Engine]":
@@ -241,12 +243,16 @@ class SqlOffsets:
         engine: Engine = alchemy.create_engine(
             url, poolclass=alchemy.pool.QueuePool, pool_size=connections, max_overflow=0, **options
         )
-        weakref.finalize(self, engine.dispose)  # for a store that nobody closes
         if self._is_sqlite:
             # Python's sqlite3 begins a transaction late, at its first write. Two such ones can block each other.
             alchemy.event.listen(engine, "connect", _disable_implicit_begin)
             alchemy.event.listen(engine, "begin", _begin_immediate)
         return engine
+
+
+def _dispose_all(engines: "Iterable[Engine]") -> None:
+    for engine in engines:
+        engine.dispose()
 
 
 class _Transaction:
